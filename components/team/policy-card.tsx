@@ -2,7 +2,7 @@ import { CUSTOM_SIZES } from "#components/size/custom-sizes.ts";
 import { Card } from "#components/ui/page.tsx";
 import type { TeamPolicyView } from "#server/contracts/sharing.ts";
 import { sizeInWords } from "#server/contracts/size-words.ts";
-import { CO_TENANCY, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
+import { CO_TENANCY, COMPUTE_CEILING, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
 
 /** What counts for a team's leases and workspaces, each with what it does; what the team says itself is marked. */
 export function PolicyCard({ policy }: { policy: TeamPolicyView }) {
@@ -17,6 +17,12 @@ export function PolicyCard({ policy }: { policy: TeamPolicyView }) {
       text: CO_TENANCY[policy.coTenancy].label,
       own: policy.coTenancy !== "any",
       effect: CO_TENANCY[policy.coTenancy].does,
+    },
+    {
+      label: "Compute",
+      text: COMPUTE_CEILING[policy.computeCeiling].label,
+      own: policy.computeCeiling !== "none",
+      effect: COMPUTE_CEILING[policy.computeCeiling].does,
     },
     {
       label: "Custom sizes",

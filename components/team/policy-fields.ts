@@ -6,6 +6,7 @@ export type PolicyTime = Exclude<
   "customSizes" | "maxCpuMilli" | "maxMemoryBytes"
 >;
 export type CoTenancy = TeamPolicyView["coTenancy"];
+export type ComputeCeiling = TeamPolicyView["computeCeiling"];
 
 /** The times of a policy in the order in which they are read, with what each of them does. */
 export const POLICY_TIMES: { name: PolicyTime; label: string; does: (time: string) => string; never?: string }[] = [
@@ -47,6 +48,14 @@ export const CO_TENANCY: Record<CoTenancy, { label: string; does: string }> = {
   any: { label: "Shares with every team", does: "Parts of one card may be held by several teams." },
   "own-team": { label: "Shares inside the team", does: "No other team is on a card that this team holds a part of." },
   "whole-cards": { label: "Whole cards only", does: "A request for 0.5 takes, and is charged for, a whole card." },
+};
+
+export const COMPUTE_CEILING: Record<ComputeCeiling, { label: string; does: string }> = {
+  none: { label: "Share, and what is idle", does: "A lease also uses what others on its card leave idle." },
+  share: {
+    label: "Share alone",
+    does: "A lease never has more of its card than its share, so its speed stays the same.",
+  },
 };
 
 /** What counts: the team's own time, or the installation's. */

@@ -11,10 +11,17 @@ import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useEdit } from "#components/use-edit.ts";
 import type { TeamPolicyView } from "#server/contracts/sharing.ts";
-import { CO_TENANCY, type CoTenancy, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
+import { CO_TENANCY, COMPUTE_CEILING, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
 import { PolicySizeFields, readSizeBounds } from "./policy-size-fields.tsx";
 
-const NAMES = [...POLICY_TIMES.map(({ name }) => name), "coTenancy", "customSizes", "maxCpuMilli", "maxMemoryBytes"];
+const NAMES = [
+  ...POLICY_TIMES.map(({ name }) => name),
+  "coTenancy",
+  "computeCeiling",
+  "customSizes",
+  "maxCpuMilli",
+  "maxMemoryBytes",
+];
 
 /** Changes a team's policy; below each field stands what it does as it is typed. */
 export default function PolicyForm({
@@ -53,6 +60,7 @@ export default function PolicyForm({
       ...Object.fromEntries(times),
       ...bounds.input,
       coTenancy: formText(form, "coTenancy"),
+      computeCeiling: formText(form, "computeCeiling"),
       version,
     };
     if (!(await run(() => api("PUT", `/teams/${teamId}/policy`, input)))) return;
@@ -60,7 +68,6 @@ export default function PolicyForm({
     toast(`The policy of ${teamName} is saved.`);
     router.refresh();
   };
-  const coTenancy = (typed.coTenancy ?? policy.coTenancy) as CoTenancy;
   return (
     <Dialog
       open
@@ -96,23 +103,47 @@ export default function PolicyForm({
               />
             );
           })}
-          <Select
-            label="Cards"
-            name="coTenancy"
-            defaultValue={policy.coTenancy}
-            hint={CO_TENANCY[coTenancy].does}
-            error={fields.coTenancy}
-          >
-            {Object.entries(CO_TENANCY).map(([value, { label }]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </Select>
+          <PolicyChoice name="coTenancy" label="Cards" of={CO_TENANCY} policy={policy} typed={typed} errors={fields} />
+          <PolicyChoice
+            name="computeCeiling"
+            label="Compute"
+            of={COMPUTE_CEILING}
+            policy={policy}
+            typed={typed}
+            errors={fields}
+          />
           <PolicySizeFields policy={policy} errors={{ ...fields, ...unread }} />
         </div>
         <FormFooter error={error} pending={pending} onCancel={onClose} save="Save policy" />
       </form>
     </Dialog>
+  );
+}
+
+/** One of a few; below it stands what the chosen one does. */
+function PolicyChoice<Name extends "coTenancy" | "computeCeiling">({
+  name,
+  label,
+  of,
+  policy,
+  typed,
+  errors,
+}: {
+  name: Name;
+  label: string;
+  of: Record<TeamPolicyView[Name], { label: string; does: string }>;
+  policy: TeamPolicyView;
+  typed: Record<string, string>;
+  errors: Record<string, string>;
+}) {
+  const chosen = (typed[name] ?? policy[name]) as TeamPolicyView[Name];
+  return (
+    <Select label={label} name={name} defaultValue={policy[name]} hint={of[chosen].does} error={errors[name]}>
+      {Object.entries<{ label: string }>(of).map(([value, { label: text }]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </Select>
   );
 }

@@ -4,7 +4,7 @@ import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Link } from "#components/ui/link.tsx";
 import type { TeamPolicyList, TeamPolicyView } from "#server/contracts/sharing.ts";
 import { EditPolicy } from "./edit-policy.tsx";
-import { type CoTenancy, type PolicyTime, timeThatCounts } from "./policy-fields.ts";
+import { type ComputeCeiling, type CoTenancy, type PolicyTime, timeThatCounts } from "./policy-fields.ts";
 
 type Row = TeamPolicyList["teams"][number];
 
@@ -22,6 +22,8 @@ const CARDS: Record<CoTenancy, string> = {
   "own-team": "inside the team",
   "whole-cards": "whole cards only",
 };
+
+const COMPUTE: Record<ComputeCeiling, string> = { none: "share and idle", share: "share alone" };
 
 /** Every team's policy: what a team says itself stands out, everything else is as everywhere. */
 export function PolicyTable({ teams }: { teams: Row[] }) {
@@ -51,6 +53,11 @@ export function PolicyTable({ teams }: { teams: Row[] }) {
           ...{ id: "cards", header: "Shares cards", from: "sm", className: "whitespace-nowrap" },
           sort: ({ policy }) => policy.coTenancy,
           cell: ({ policy }) => <Own is={policy.coTenancy !== "any"}>{CARDS[policy.coTenancy]}</Own>,
+        },
+        {
+          ...{ id: "compute", header: "Compute", from: "xl", className: "whitespace-nowrap" },
+          sort: ({ policy }) => policy.computeCeiling,
+          cell: ({ policy }) => <Own is={policy.computeCeiling !== "none"}>{COMPUTE[policy.computeCeiling]}</Own>,
         },
         {
           ...{ id: "sizes", header: "Custom sizes by", from: "xl" },

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { eq } from "drizzle-orm";
-import { decodeProtectedHeader, importJWK, jwtVerify } from "jose";
+import { decodeJwt, decodeProtectedHeader, importJWK, jwtVerify } from "jose";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { systemContext } from "#server/context.ts";
@@ -167,6 +167,11 @@ describe("a workspace", () => {
       cnf: { ed25519: key },
       lease: { id: lease.id, milli: 500 },
     });
+    expect(sessionTokenClaims.parse(payload).lease.ceilingMilli).toBeUndefined();
+    await database.db.insert(teamPolicies).values({ teamId: team, computeCeiling: "share" });
+    const again = { publicKey: key, pid: 1, startTime: 1 };
+    const next = await call<OpenSessionAnswer>(ada, "POST", `/v1/leases/${lease.id}/sessions`, again);
+    expect(sessionTokenClaims.parse(decodeJwt(next.body.token)).lease.ceilingMilli).toBe(500);
 
     await claim(lease.id);
     const seen = await call<LeaseStatus>(ada, "GET", "/v1/status");

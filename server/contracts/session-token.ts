@@ -24,6 +24,8 @@ export const sessionTokenClaims = z.strictObject({
     epoch: z.int(),
     deviceUuid: z.string(),
     milli: z.int(),
+    /** Thousandths of the device that the lease never gets more than, also while it is alone; absent: all of it. */
+    ceilingMilli: z.int().min(1).max(1000).optional(),
     memoryBytes: z.int(),
     gpuType: z.string(),
     /** End of the lease, seconds since 1970. */

@@ -48,6 +48,8 @@ export const teamPolicy = z.strictObject({
   workspaceIdleSeconds: z.int().min(300).max(31_536_000).nullable().default(null),
   /** any; own-team: shares a card with nobody else; whole-cards: takes whole cards only. */
   coTenancy: z.enum(["any", "own-team", "whole-cards"]),
+  /** none: a lease uses what others on its device leave idle; share: never more than its share, even alone. */
+  computeCeiling: z.enum(["none", "share"]).default("none"),
   /** Before a lease of the team has run so long it is not taken back; null follows the installation. */
   minRunSeconds: z.int().min(0).max(604_800).nullable().default(null),
   /** From the first word to the release of a lease that is taken back; null follows the installation. */

@@ -2,8 +2,9 @@
 
 /// Asked on the thread that is about to run work, and told when the work has run.
 pub trait Gate: Send + Sync {
-    /// Returns when an operation may begin.
-    fn enter(&self);
+    /// Returns when an operation may begin, and whether it matters when that ends: others wait for the device, or the
+    /// lease has a ceiling.
+    fn enter(&self) -> bool;
     /// The operation has ended.
     fn leave(&self);
     /// Charges memory that work needs while it runs; false if the lease has less left.

@@ -102,6 +102,8 @@ pub struct Gpud {
     pub device: Value,
     /// Of gpud's certificate, when it listens at a `tls://` address.
     pub fingerprint: Option<[u8; 32]>,
+    /// What its leases never get more than, in thousandths of a device; none as it starts.
+    pub ceiling_milli: Option<u32>,
     key: Ed25519KeyPair,
     state: PathBuf,
 }
@@ -172,7 +174,7 @@ impl Gpud {
             .and_then(|text| URL_SAFE_NO_PAD.decode(text).ok())
             .and_then(|bytes| bytes.try_into().ok());
         let device = devices[0].take();
-        Ok(Self { child, address, devices: uuids, device, fingerprint, key, state })
+        Ok(Self { child, address, devices: uuids, device, fingerprint, ceiling_milli: None, key, state })
     }
 
     /// A session token as the broker makes them, for half of the first device.
@@ -190,7 +192,7 @@ impl Gpud {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let claims = serde_json::json!({
+        let mut claims = serde_json::json!({
             "iss": "sluice", "aud": "gpud:conformance", "sub": "ws-conformance", "jti": format!("j{number}"),
             "iat": now, "exp": now + 600, "sid": format!("gws-{number}"), "cnf": { "ed25519": public_key },
             "lease": {
@@ -198,6 +200,9 @@ impl Gpud {
                 "memoryBytes": memory_bytes, "gpuType": self.gpu_type(), "expiresAt": now + 3600,
             },
         });
+        if let Some(milli) = self.ceiling_milli {
+            claims["lease"]["ceilingMilli"] = milli.into();
+        }
         let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"EdDSA","kid":"k1","typ":"JWT"}"#);
         let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
         let signature = URL_SAFE_NO_PAD.encode(self.key.sign(signed.as_bytes()).as_ref());

@@ -62,6 +62,15 @@ fn every_program_gets_cudas_answers() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
+/// Also those whose work waits on the device for work that the lease has no turn for, or that is held back.
+#[test]
+fn every_program_gets_cudas_answers_below_a_ceiling() {
+    let names = programs().map(|(name, _)| *name);
+    let command: Vec<&str> = [env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1"].into_iter().chain(names).collect();
+    let output = chain(&["--ceiling", "600"], &command);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
 #[test]
 fn what_a_kernel_prints_comes_before_what_the_program_prints_next() {
     let output = chain(&[], &[env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1", "print"]);

@@ -242,11 +242,10 @@ impl Ledger {
         &self.page().door
     }
 
-    /// Waits for the lease's turn on its device and begins an operation of this slot's worker.
-    pub fn enter(&self, slot: usize, bell: &Bell) {
-        if let Some(slot) = self.page().slots.get(slot) {
-            self.door().enter(&slot.visit, bell);
-        }
+    /// Waits for the lease's turn on its device and begins an operation of this slot's worker; answers whether it matters
+    /// when that ends.
+    pub fn enter(&self, slot: usize, bell: &Bell) -> bool {
+        self.page().slots.get(slot).is_some_and(|slot| self.door().enter(&slot.visit, bell))
     }
 
     /// Ends what [`Ledger::enter`] began.

@@ -42,6 +42,8 @@ pub struct LeaseClaims {
     pub epoch: u64,
     pub device_uuid: String,
     pub milli: u32,
+    /// Thousandths of the device that the lease never gets more than, also while it is alone; absent: all of it.
+    pub ceiling_milli: Option<u32>,
     pub memory_bytes: u64,
     pub gpu_type: String,
     /// Seconds since 1970.
@@ -106,6 +108,9 @@ pub fn verify(token: &str, keys: &Keys, audience: &str, now: i64, expired_is_fin
     let signature = from_base64url(signature).ok_or(TokenError::Malformed)?;
     UnparsedPublicKey::new(&ED25519, key).verify(signed.as_bytes(), &signature).map_err(|_| TokenError::Signature)?;
     let claims: Claims = part(payload)?;
+    if claims.lease.ceiling_milli.is_some_and(|milli| !(1..=1000).contains(&milli)) {
+        return Err(TokenError::Malformed);
+    }
     if claims.iss != "sluice" || claims.aud != audience {
         return Err(TokenError::Audience);
     }
@@ -141,12 +146,19 @@ mod tests {
     }
 
     fn token(signer: &Ed25519KeyPair, header: &str, aud: &str, iat: i64, exp: i64) -> String {
-        let payload = serde_json::json!({
+        token_with(signer, header, payload(aud, iat, exp))
+    }
+
+    fn payload(aud: &str, iat: i64, exp: i64) -> serde_json::Value {
+        serde_json::json!({
             "iss": "sluice", "aud": aud, "sub": "ws-1", "jti": "j", "iat": iat, "exp": exp, "sid": "s",
             "cnf": {"ed25519": to_base64url(key(9).public_key().as_ref())},
             "lease": {"id": "lea-1", "epoch": 1, "deviceUuid": "GPU-1", "milli": 500, "memoryBytes": 4096,
                       "gpuType": "soft", "expiresAt": exp},
-        });
+        })
+    }
+
+    fn token_with(signer: &Ed25519KeyPair, header: &str, payload: serde_json::Value) -> String {
         let signed = format!("{}.{}", to_base64url(header.as_bytes()), to_base64url(payload.to_string().as_bytes()));
         let signature = to_base64url(signer.sign(signed.as_bytes()).as_ref());
         format!("{signed}.{signature}")
@@ -162,6 +174,25 @@ mod tests {
     fn a_good_token_is_read() {
         let claims = verify(&token(&key(1), HEADER, "gpud:a", 100, 400), &keys(), "gpud:a", 200, false);
         assert_eq!(claims.expect("good").lease.memory_bytes, 4096);
+    }
+
+    #[test]
+    fn a_ceiling_is_a_part_of_the_device_or_none() {
+        let read = |ceiling: Option<serde_json::Value>| {
+            let mut payload = payload("gpud:a", 100, 400);
+            if let Some(ceiling) = ceiling {
+                payload["lease"]["ceilingMilli"] = ceiling;
+            }
+            let claims = verify(&token_with(&key(1), HEADER, payload), &keys(), "gpud:a", 200, false);
+            claims.map(|claims| claims.lease.ceiling_milli)
+        };
+        assert_eq!(read(None), Ok(None));
+        for milli in [1, 500, 1000] {
+            assert_eq!(read(Some(milli.into())), Ok(Some(milli)));
+        }
+        for wrong in [0.into(), 1001.into(), (-1).into(), 0.5.into(), "500".into()] {
+            assert_eq!(read(Some(wrong)), Err(TokenError::Malformed));
+        }
     }
 
     #[test]

@@ -21,6 +21,10 @@ export const teamPolicies = pgTable("team_policies", {
   coTenancy: text("co_tenancy", { enum: ["any", "own-team", "whole-cards"] })
     .notNull()
     .default("any"),
+  /** none: a lease uses what others on its device leave idle; share: never more than its share, even alone. */
+  computeCeiling: text("compute_ceiling", { enum: ["none", "share"] })
+    .notNull()
+    .default("none"),
   /** A lease of the team is not taken back before it has run so long. */
   minRunSeconds: integer("min_run_seconds"),
   /** From the first word to the release of a lease that is taken back. */

@@ -5,6 +5,7 @@ import { authorize, type Context } from "#server/context.ts";
 import { deviceProfile } from "#server/contracts/control.ts";
 import { type OpenSessionAnswer, openSessionInput } from "#server/contracts/lease.ts";
 import { gpus } from "#server/db/schema/pool.ts";
+import { teamPolicies } from "#server/db/schema/sharing.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { endSentence } from "./ending.ts";
@@ -36,6 +37,7 @@ export async function openSession(
       `GPU server ${server.name} does not answer just now. Try again in a few seconds.`,
     );
   }
+  const [policy] = await ctx.db.select().from(teamPolicies).where(eq(teamPolicies.teamId, lease.teamId));
   const issued = Math.floor(ctx.now().getTime() / 1000);
   const sessionId = randomUUID();
   const token = await signer.sign({
@@ -52,6 +54,7 @@ export async function openSession(
       epoch: lease.epoch,
       deviceUuid: gpu.uuid,
       milli: lease.milli,
+      ...(policy?.computeCeiling === "share" && { ceilingMilli: lease.milli }),
       memoryBytes: lease.memoryBytes,
       gpuType: lease.gpuType,
       expiresAt: Math.floor(lease.expiresAt.getTime() / 1000),

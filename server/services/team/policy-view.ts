@@ -29,6 +29,7 @@ export function policyView(
     idleSeconds: row?.idleSeconds ?? null,
     workspaceIdleSeconds: row?.workspaceIdleSeconds ?? null,
     coTenancy: row?.coTenancy ?? "any",
+    computeCeiling: row?.computeCeiling ?? "none",
     minRunSeconds: row?.minRunSeconds ?? null,
     noticeSeconds: row?.noticeSeconds ?? null,
     longKernelSeconds: row?.longKernelSeconds ?? null,

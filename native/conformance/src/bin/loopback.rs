@@ -3,6 +3,7 @@
 //!
 //!     --backend soft|null|cuda    what gpud executes on (default: soft)
 //!     --memory BYTES              of the lease (default: 4 GiB)
+//!     --ceiling MILLI             thousandths of the device that the lease never gets more than (default: all of it)
 //!     --gpud OPTION               one of gpud's own options, as --flag=value (repeatable)
 //!     --round-trip MS             adds this much to every round trip on the way to gpud
 //!     --no-attach                 the command begins without a lease
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
 struct Options {
     backend: String,
     memory: u64,
+    ceiling: Option<u32>,
     gpud: Vec<String>,
     round_trip: Duration,
     attach: bool,
@@ -53,6 +55,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
     let mut options = Options {
         backend: "soft".to_owned(),
         memory: 4 << 30,
+        ceiling: None,
         gpud: Vec::new(),
         round_trip: Duration::ZERO,
         attach: true,
@@ -71,6 +74,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
         match argument.as_str() {
             "--backend" => options.backend = value()?,
             "--memory" => options.memory = number(value()?)? as u64,
+            "--ceiling" => options.ceiling = Some(number(value()?)? as u32),
             "--gpud" => options.gpud.push(value()?),
             "--round-trip" => options.round_trip = Duration::from_secs_f64(number(value()?)?.max(0.0) / 1000.0),
             "--no-attach" => options.attach = false,
@@ -93,6 +97,7 @@ fn run() -> Result<ExitCode, String> {
     let control = if options.joined { Some(Arc::new(Control::start().map_err(words)?)) } else { None };
     let pool = control.as_ref().map(|control| control.url.as_str());
     let mut gpud = Gpud::start_with(&options.backend, &given, pool)?;
+    gpud.ceiling_milli = options.ceiling;
     let _line = if options.round_trip.is_zero() {
         None
     } else {

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct Door {
     /// 1 = open.
     open: AtomicU32,
-    /// 1 = another lease waits for the device.
+    /// 1 = another lease waits for the device, or this one has a ceiling: when its work ends matters.
     contended: AtomicU32,
     /// While others waited: time on the device, and what the lease's share of the time was.
     delivered_ns: AtomicU64,
@@ -39,7 +39,7 @@ pub struct Use {
 }
 
 impl Door {
-    /// Opens or closes the door, and says whether others wait.
+    /// Opens or closes the door, and says whether others wait or the lease has a ceiling.
     pub fn set(&self, open: bool, contended: bool) {
         self.contended.store(u32::from(contended), Ordering::SeqCst);
         if self.open.swap(u32::from(open), Ordering::SeqCst) == 0 && open {
@@ -60,14 +60,14 @@ impl Door {
         (read(&self.delivered_ns), read(&self.promised_ns))
     }
 
-    /// Waits for the lease's turn and begins an operation.
-    pub fn enter(&self, visit: &Visit, bell: &Bell) {
+    /// Waits for the lease's turn and begins an operation; answers whether it matters when that ends.
+    pub fn enter(&self, visit: &Visit, bell: &Bell) -> bool {
         loop {
             // The arbiter closes the door and then looks who is inside; here it is the other way round, so that one
             // of the two sees the other.
             visit.running.fetch_add(1, Ordering::SeqCst);
             if self.open.load(Ordering::SeqCst) == 1 {
-                return;
+                return self.contended.load(Ordering::Relaxed) == 1;
             }
             visit.waiting.fetch_add(1, Ordering::SeqCst);
             visit.running.fetch_sub(1, Ordering::SeqCst);
@@ -82,7 +82,7 @@ impl Door {
             visit.running.fetch_add(1, Ordering::SeqCst);
             visit.waiting.fetch_sub(1, Ordering::SeqCst);
             if self.open.load(Ordering::SeqCst) == 1 {
-                return;
+                return self.contended.load(Ordering::Relaxed) == 1;
             }
             visit.running.fetch_sub(1, Ordering::SeqCst);
         }

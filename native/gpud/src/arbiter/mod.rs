@@ -19,8 +19,15 @@ use turns::{Demand, Key, Turns};
 /// How often what was delivered is written into the accounts of leases that compete.
 const STATE_TIME: Duration = Duration::from_millis(100);
 
-struct Member {
+/// What of the device a lease has.
+#[derive(Clone, Copy)]
+struct Part {
     milli: u32,
+    ceiling_milli: Option<u32>,
+}
+
+struct Member {
+    part: Part,
     ledger: Weak<Ledger>,
 }
 
@@ -45,12 +52,14 @@ impl Arbiter {
         Ok(arbiter)
     }
 
-    /// Adds a lease with its share in thousandths; it leaves when its account goes.
-    pub fn add(&self, ledger: &Arc<Ledger>, milli: u32) {
+    /// Adds a lease with its share in thousandths, and with what it never gets more than, if that is less than all; it
+    /// leaves when its account goes.
+    pub fn add(&self, ledger: &Arc<Ledger>, milli: u32, ceiling_milli: Option<u32>) {
+        let part = Part { milli, ceiling_milli: ceiling_milli.filter(|milli| *milli < 1000) };
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         let key = members.next;
         members.next += 1;
-        members.members.insert(key, Member { milli, ledger: Arc::downgrade(ledger) });
+        members.members.insert(key, Member { part, ledger: Arc::downgrade(ledger) });
         drop(members);
         self.bell.ring();
     }
@@ -70,10 +79,11 @@ impl Arbiter {
                 leases.values().for_each(|(_, ledger)| ledger.door().set(true, false));
                 None
             } else {
-                let demands = leases.iter().map(|(key, (milli, ledger))| (*key, demand(*milli, ledger, now)));
+                let demands = leases.iter().map(|(key, (part, ledger))| (*key, demand(*part, ledger, now)));
                 let verdict = turns.decide(now, &demands.collect());
-                for (key, (_, ledger)) in &leases {
-                    ledger.door().set(verdict.open == Some(*key), verdict.contended);
+                for (key, (part, ledger)) in &leases {
+                    let counts = verdict.contended || part.ceiling_milli.is_some();
+                    ledger.door().set(verdict.open == Some(*key), counts);
                 }
                 verdict.again
             };
@@ -92,12 +102,12 @@ impl Arbiter {
     }
 
     /// The leases that are there, kept from going while they are looked at.
-    fn leases(&self) -> BTreeMap<Key, (u32, Arc<Ledger>)> {
+    fn leases(&self) -> BTreeMap<Key, (Part, Arc<Ledger>)> {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         let mut there = BTreeMap::new();
         members.members.retain(|key, member| match member.ledger.upgrade() {
             Some(ledger) => {
-                there.insert(*key, (member.milli, ledger));
+                there.insert(*key, (member.part, ledger));
                 true
             }
             None => false,
@@ -106,9 +116,10 @@ impl Arbiter {
     }
 }
 
-fn demand(milli: u32, ledger: &Ledger, now: Duration) -> Demand {
+fn demand(part: Part, ledger: &Ledger, now: Duration) -> Demand {
     let door::Use { running, waiting, left } = ledger.on_device();
-    Demand { milli, running, waiting, idle: now.saturating_sub(left) }
+    let Part { milli, ceiling_milli } = part;
+    Demand { milli, ceiling_milli, running, waiting, idle: now.saturating_sub(left) }
 }
 
 #[cfg(test)]
@@ -136,7 +147,7 @@ mod tests {
         let arbiter = Arbiter::start(decides).expect("thread");
         let ledgers = shares.map(|milli| {
             let ledger = Arc::new(Ledger::create(1).expect("memfd"));
-            arbiter.add(&ledger, milli);
+            arbiter.add(&ledger, milli, None);
             ledger
         });
         let (inside, together, stop) = (AtomicU32::new(0), AtomicBool::new(false), AtomicBool::new(false));
@@ -160,6 +171,65 @@ mod tests {
         assert!(delivered > Duration::ZERO && promised > Duration::ZERO);
     }
 
+    /// The part of the time in which work of a lease was on the device that always has some, from several workers.
+    fn busy_part(ledger: &Ledger, bell: &Bell, workers: usize) -> f64 {
+        let (inside, stop) = (Mutex::new((0, Duration::ZERO, Duration::ZERO)), AtomicBool::new(false));
+        let work = |slot: usize| {
+            while !stop.load(Ordering::SeqCst) {
+                ledger.enter(slot, bell);
+                let mut state = inside.lock().expect("lock");
+                if state.0 == 0 {
+                    state.1 = door::clock();
+                }
+                state.0 += 1;
+                drop(state);
+                std::thread::sleep(Duration::from_micros(500));
+                let mut state = inside.lock().expect("lock");
+                state.0 -= 1;
+                if state.0 == 0 {
+                    let since = state.1;
+                    state.2 += door::clock() - since;
+                }
+                drop(state);
+                ledger.leave(slot, bell);
+            }
+        };
+        let begin = door::clock();
+        std::thread::scope(|scope| {
+            let work = &work;
+            (0..workers).for_each(|slot| drop(scope.spawn(move || work(slot))));
+            std::thread::sleep(Duration::from_millis(2000));
+            stop.store(true, Ordering::SeqCst);
+        });
+        let used = inside.lock().expect("lock").2;
+        used.div_duration_f64(door::clock() - begin)
+    }
+
+    #[test]
+    fn a_lease_that_is_alone_gets_its_ceiling() {
+        let arbiter = Arbiter::start(true).expect("thread");
+        for workers in [1, 3] {
+            let ledger = Arc::new(Ledger::create(1).expect("memfd"));
+            arbiter.add(&ledger, 300, Some(400));
+            let part = busy_part(&ledger, arbiter.bell(), workers);
+            println!("{workers} workers: {part:.3} of the time");
+            assert!((0.32..0.44).contains(&part), "{workers} workers: {part:.3} of the time");
+            assert_eq!(ledger.door().delivery(), Default::default(), "nobody else waits");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_died_on_the_device_does_not_keep_a_ceiling_from_ending_its_rest() {
+        let arbiter = Arbiter::start(true).expect("thread");
+        let ledger = Arc::new(Ledger::create(1).expect("memfd"));
+        arbiter.add(&ledger, 500, Some(500));
+        ledger.enter(0, arbiter.bell());
+        std::thread::sleep(Duration::from_millis(80));
+        ledger.clear(0);
+        ledger.enter(1, arbiter.bell());
+        ledger.leave(1, arbiter.bell());
+    }
+
     #[test]
     fn without_decisions_they_work_at_the_same_time() {
         let ([small, large], together, _) = compete(false, [200, 800]);
@@ -171,7 +241,7 @@ mod tests {
         let arbiter = Arbiter::start(true).expect("thread");
         let [dead, alive] = [1, 1].map(|milli| {
             let ledger = Arc::new(Ledger::create(1).expect("memfd"));
-            arbiter.add(&ledger, milli * 500);
+            arbiter.add(&ledger, milli * 500, None);
             ledger
         });
         dead.enter(0, arbiter.bell());

@@ -310,6 +310,7 @@ mod tests {
             id: id.to_owned(),
             device_uuid: "GPU-1".to_owned(),
             milli: 500,
+            ceiling_milli: None,
             memory_bytes: 1,
             epoch: 1,
             gpu_type: "h200".to_owned(),

@@ -165,7 +165,7 @@ impl Pool {
                 self.arbiters.get(&claims.device_uuid).ok_or("the lease's device is not on this GPU server")?;
             let ledger = Ledger::create(limit).map_err(|error| format!("no account for the lease: {error}"))?;
             let ledger = Arc::new(ledger);
-            arbiter.add(&ledger, claims.milli);
+            arbiter.add(&ledger, claims.milli, claims.ceiling_milli);
             let lease = Lease {
                 ledger,
                 arbiter: Arc::clone(arbiter),

@@ -30,9 +30,9 @@ impl Gate {
 }
 
 impl sluice_backend::Gate for Gate {
-    fn enter(&self) {
+    fn enter(&self) -> bool {
         let (ledger, slot) = self.seat();
-        ledger.enter(slot, &self.bell);
+        ledger.enter(slot, &self.bell)
     }
 
     fn leave(&self) {

@@ -1,0 +1,1 @@
+ALTER TABLE "team_policies" ADD COLUMN "compute_ceiling" text DEFAULT 'none' NOT NULL;
