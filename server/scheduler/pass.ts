@@ -389,7 +389,9 @@ export class Pass {
     const own = team.isOwn(request, least);
     // Who waits for one device only holds up nobody, until room is made there.
     if ((claim || first) && request.pinnedGpuId === undefined) this.#setFirst(request, team, least, claim);
-    const likelyAt = first || own || request.pinnedGpuId !== undefined ? this.#pool.keepSoonest(asker) : undefined;
+    const pinned = request.pinnedGpuId !== undefined;
+    const likelyAt = first || own || pinned ? this.#pool.keepSoonest(asker) : undefined;
+    if (pinned && likelyAt !== undefined) team.reserveForPerson(request, least);
     return this.#deviceObstacle(request, this.#pool.heldFor(placing(asker, team, "all")), likelyAt);
   }
 

@@ -89,4 +89,18 @@ describe("a round leaves nothing to grant for the next one where", () => {
     machine.advance(3 * 60_000);
     expect(broken(machine.happened)).toBeUndefined();
   });
+
+  test("a person asks for less behind what they wait for on one device, and may hold no more than that at once", () => {
+    const setup = { devices: devices(2), quotas: teams([0, 1000], [2000, 2000, { personMilli: 1000 }], [0, 1000]) };
+    const events = [
+      ...[ask(NLP, 250, { person: 1, pinned: 0 }), ask(VISION, 1000, { pinned: 1 })],
+      ...[ask(NLP, 1000, { pinned: 0 }), ask(NLP, 250)],
+    ];
+    const { round } = play({ setup, events }, evaluate).round();
+    expect(round.verdicts.map(({ requestId, state }) => [requestId, state])).toEqual([
+      ["r02", "queued"],
+      ["r03", "queued"],
+    ]);
+    expect(round).toMatchObject({ notices: [], kept: [] });
+  });
 });
