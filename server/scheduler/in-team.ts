@@ -35,7 +35,7 @@ export function orderInTeam(request: Waiting, team: TeamState, least: number): O
   return (
     behind(team.firstForLimit) ??
     (request.guaranteedOnly ? behind(team.firstForGuarantee) : undefined) ??
-    (least > team.leftBelowLimit(userId) ? behind(team.first) : undefined) ??
+    (least > team.leftBelowLimit(userId) ? behind(team.aheadOfTeam()) : undefined) ??
     (team.isClaim(request, least) ? undefined : behind(team.firstClaim ?? team.first))
   );
 }

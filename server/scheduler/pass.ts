@@ -387,11 +387,11 @@ export class Pass {
     const first = team.first === undefined;
     const claim = team.isClaim(request, least);
     const own = team.isOwn(request, least);
-    // Who waits for one device only holds up nobody, until room is made there.
-    if ((claim || first) && request.pinnedGpuId === undefined) this.#setFirst(request, team, least, claim);
+    // Who waits for one device only holds up nobody until room is made there; what it will take of the quota is left to it.
     const pinned = request.pinnedGpuId !== undefined;
+    if ((claim || first) && !pinned) this.#setFirst(request, team, least, claim);
     const likelyAt = first || own || pinned ? this.#pool.keepSoonest(asker) : undefined;
-    if (pinned && likelyAt !== undefined) team.reserveForPerson(request, least);
+    if (pinned && likelyAt !== undefined) team.reserve(request, least);
     return this.#deviceObstacle(request, this.#pool.heldFor(placing(asker, team, "all")), likelyAt);
   }
 

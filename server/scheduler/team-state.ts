@@ -24,8 +24,6 @@ export class TeamState {
   /** What requests that wait for a device will take: those behind leave it to them. */
   reserved = 0;
   readonly #reservedOf = new Map<string, Map<string, number>>();
-  /** Person → requests that wait for one device only, which is kept for them: they come before what the person asks later. */
-  readonly #pinnedOf = new Map<string, Map<string, number>>();
   /** First requests that wait: for any device, for a device inside the guarantee, for the limit, for the guarantee. */
   first: string | undefined;
   firstClaim: string | undefined;
@@ -69,12 +67,6 @@ export class TeamState {
     else known.set(requestId, milli);
   }
 
-  /** What the same person asks later leaves this much of their ceiling to it. */
-  reserveForPerson({ requestId, userId }: Pick<Waiting, "requestId" | "userId">, milli: number): void {
-    const known = this.#pinnedOf.get(userId) ?? new Map<string, number>();
-    this.#pinnedOf.set(userId, known.set(requestId, milli));
-  }
-
   /** Whether it is the one for whose sake others of its team wait, or leave something. */
   isHeldUpBy(requestId: string, userId: string): boolean {
     return (
@@ -84,8 +76,7 @@ export class TeamState {
       this.firstForGuarantee === requestId ||
       this.firstOfPerson.get(userId) === requestId ||
       this.pending?.request.requestId === requestId ||
-      (this.#reservedOf.get(userId)?.has(requestId) ?? false) ||
-      (this.#pinnedOf.get(userId)?.has(requestId) ?? false)
+      (this.#reservedOf.get(userId)?.has(requestId) ?? false)
     );
   }
 
@@ -101,12 +92,16 @@ export class TeamState {
   /** The person's own request that needs what is left below the ceiling. */
   aheadOfPerson(userId: string, milli: number): string | undefined {
     const { personMilli } = this.quota;
-    const pinned = this.#pinnedOf.get(userId);
-    const [ahead] = [...(this.#reservedOf.get(userId)?.keys() ?? []), ...(pinned?.keys() ?? [])];
+    const [ahead] = this.#reservedOf.get(userId)?.keys() ?? [];
     if (personMilli === undefined || ahead === undefined) return undefined;
-    let asked = this.heldOrAskedBy(userId);
-    for (const one of pinned?.values() ?? []) asked += one;
-    return asked + milli > personMilli ? ahead : undefined;
+    return this.heldOrAskedBy(userId) + milli > personMilli ? ahead : undefined;
+  }
+
+  /** The first for which something is set aside, or the first that waits for any device. */
+  aheadOfTeam(): string | undefined {
+    if (this.first !== undefined) return this.first;
+    for (const requests of this.#reservedOf.values()) for (const requestId of requests.keys()) return requestId;
+    return undefined;
   }
 
   #reservedBy(userId: string): number {

@@ -203,6 +203,8 @@ const nobodyIsTakenForNothing: Check = ({ before, after, round }) => {
       gpuIds.every((gpuId) => fitsOn(claimant, gpuId, after, (one) => gone.has(one.groupId ?? one.leaseId)));
     const all = new Set(told.map((lease) => lease.id));
     if (!fits(all)) return `${requestId} would not fit after the reclaim`;
+    // What is kept there for a reservation is not seen here.
+    if (keptReservations(before).length > 0) continue;
     for (const { id } of told) {
       if (fits(new Set([...all].filter((other) => other !== id)))) return `${id} is taken for nothing`;
     }
