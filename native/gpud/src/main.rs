@@ -12,6 +12,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Counts what library calls of the software GPU take; see `sluice_softlibs`.
+#[global_allocator]
+static ALLOCATOR: sluice_backend::soft::Metered = sluice_backend::soft::Metered;
+
 /// How long workers have to end when gpud stops.
 const STOP_TIME: Duration = Duration::from_secs(5);
 

@@ -11,6 +11,7 @@ mod factor;
 mod fft;
 mod lt;
 mod memory;
+mod meter;
 mod number;
 mod objects;
 mod rand;
@@ -20,6 +21,7 @@ mod spectral;
 mod types;
 
 pub use memory::{Fault, Memory};
+pub use meter::{Metered, Short, metered};
 pub use objects::{Libraries, Recorded, Step, Work};
 
 use sluice_api::libraries::Status;

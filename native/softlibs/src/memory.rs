@@ -1,5 +1,6 @@
 //! Device memory as the libraries see it: vectors and column-major matrices are copied out, and results copied in.
 
+use crate::meter;
 use crate::number::Field;
 use bytemuck::{Pod, Zeroable};
 
@@ -31,6 +32,7 @@ pub fn load<T: Pod>(memory: &dyn Memory, address: u64, count: usize) -> Result<V
         memory.read(address.wrapping_add(bytes - 1), &mut last).map_err(|_| Fault { address, bytes })?;
     }
     let mut out = vec![T::zeroed(); count];
+    meter::check();
     if count > 0 {
         memory.read(address, bytemuck::cast_slice_mut(&mut out))?;
     }
@@ -187,7 +189,9 @@ pub struct Matrix<T> {
 impl<T: Copy + Zeroable> Matrix<T> {
     /// All zero.
     pub fn zero(rows: usize, columns: usize) -> Self {
-        Self { rows, columns, data: vec![T::zeroed(); rows * columns] }
+        let data = vec![T::zeroed(); rows * columns];
+        meter::check();
+        Self { rows, columns, data }
     }
 
     /// One element.

@@ -6,7 +6,7 @@ use crate::error::{CudaError, CudaResult, code};
 use crate::graph::RecordingId;
 use crate::timeline::StepWork;
 use crate::types::{LibraryAnswer, LibraryCall};
-use sluice_softlibs::{Fault, Libraries, Recorded, Step, Work};
+use sluice_softlibs::{Fault, Libraries, Recorded, Short, Step, Work, metered};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -133,9 +133,18 @@ impl SoftDevice {
             }
             let began = Instant::now();
             let occupied = shared.engine.occupy();
-            let outcome = work(&*shared);
+            // Copies of operands are the lease's memory, as what a card's libraries take is.
+            let outcome = match shared.engine.lender() {
+                Some(lender) => metered(lender, || work(&*shared)),
+                None => Ok(work(&*shared)),
+            };
             drop(occupied);
             shared.library_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            let outcome = outcome.map_err(|Short { bytes }| {
+                let text = format!("{name}: the lease has no memory for the {} MiB that the call copies", bytes >> 20);
+                // Nobody waits for a posted call's status, so what follows must not go on without its results.
+                CudaError::new(code::LAUNCH_FAILED, text)
+            })?;
             outcome.map_err(|fault| {
                 let text = format!("{name}: {} bytes at {:#x} are not allocated", fault.bytes, fault.address);
                 CudaError::new(code::ILLEGAL_ADDRESS, text)

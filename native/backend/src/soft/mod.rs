@@ -24,6 +24,7 @@ use physical::Physical;
 use sluice_softgpu::{
     DEFAULT_HEAP, Engine, Fault, Heap, KernelInfo, Launch, Lender, LoadedModule, Module, PAGE, plain_name,
 };
+pub use sluice_softlibs::Metered;
 use sluice_softlibs::Recorded;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

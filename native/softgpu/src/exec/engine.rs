@@ -183,6 +183,11 @@ impl Engine {
         self.account.borrow_from(lender);
     }
 
+    /// Who lends memory for launches that take much of it.
+    pub fn lender(&self) -> Option<&dyn Lender> {
+        self.account.lender()
+    }
+
     /// The launches that run, the oldest first.
     pub fn running(&self) -> Vec<Running> {
         self.launches.running()

@@ -45,6 +45,11 @@ impl Account {
         let _ = self.lender.set(lender);
     }
 
+    /// Who lends, if that was said.
+    pub fn lender(&self) -> Option<&dyn Lender> {
+        self.lender.get().map(|lender| &**lender)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

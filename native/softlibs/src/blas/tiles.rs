@@ -4,8 +4,14 @@ use crate::memory::{Fault, Matrix, Place};
 use crate::number::{Field, Op, gemm};
 use std::ops::Range;
 
-/// Rows and columns of a tile.
-const TILE: usize = 1024;
+/// Rows and columns of a tile of such numbers: about 4 MiB.
+const fn tile<T>() -> usize {
+    match size_of::<T>() {
+        ..=4 => 1024,
+        5..=8 => 768,
+        _ => 512,
+    }
+}
 
 /// `c = alpha op(a) op(b) + beta c` where they lie in memory.
 #[derive(Clone, Copy)]
@@ -18,8 +24,8 @@ pub struct Product {
     pub bytes: [usize; 3],
 }
 
-fn tiles(length: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..length).step_by(TILE).map(move |first| first..(first + TILE).min(length))
+fn tiles<T>(length: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..length).step_by(tile::<T>()).map(move |first| first..(first + tile::<T>()).min(length))
 }
 
 /// A part of a matrix.
@@ -39,14 +45,14 @@ impl Product {
     ) -> Result<(), Fault> {
         let depth = if self.ops[0] == Op::None { self.a.columns } else { self.a.rows };
         let depth = if alpha == T::zero() { 0 } else { depth };
-        for columns in tiles(self.c.columns) {
-            for rows in tiles(self.c.rows) {
+        for columns in tiles::<T>(self.c.columns) {
+            for rows in tiles::<T>(self.c.rows) {
                 let place = part(self.c, self.bytes[2], &rows, &columns);
                 let mut c = if beta == T::zero() { Matrix::zero(rows.len(), columns.len()) } else { load(2, place)? };
                 if depth == 0 {
                     c.data.iter_mut().for_each(|value| *value *= beta);
                 }
-                for inner in tiles(depth) {
+                for inner in tiles::<T>(depth) {
                     let stored = |op, rows, columns| if op == Op::None { (rows, columns) } else { (columns, rows) };
                     let (ra, ca) = stored(self.ops[0], &rows, &inner);
                     let (rb, cb) = stored(self.ops[1], &inner, &columns);
@@ -90,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_product_of_several_tiles_is_that_of_the_whole() {
-        let (m, n, k) = (TILE + 5, TILE + 3, 2 * TILE + 1);
+        let (m, n, k) = (tile::<f32>() + 5, tile::<f32>() + 3, 2 * tile::<f32>() + 1);
         for ops in [[Op::None, Op::None], [Op::Transpose, Op::None], [Op::None, Op::Transpose]] {
             let mut first = 0;
             let mut place = |rows: usize, columns: usize| {
@@ -109,13 +115,19 @@ mod tests {
             product
                 .run([2.0, 3.0f32], |_, place| place.load(&memory), |place, tile| place.store(&memory, tile))
                 .unwrap();
-            assert!(memory.largest.get() <= 4 * TILE * TILE, "{} bytes", memory.largest.get());
+            assert!(memory.largest.get() <= 4 * tile::<f32>() * tile::<f32>(), "{} bytes", memory.largest.get());
             let at = |whole: Place, op: Op, row: usize, column: usize| {
                 let (row, column) = if op == Op::None { (row, column) } else { (column, row) };
                 values[whole.address as usize / 4 + column * whole.lead + row]
             };
             let after = product.c.load::<f32>(&memory).unwrap();
-            for (i, j) in [(0, 0), (m - 1, n - 1), (TILE, 0), (TILE - 1, TILE), (17, TILE + 1)] {
+            for (i, j) in [
+                (0, 0),
+                (m - 1, n - 1),
+                (tile::<f32>(), 0),
+                (tile::<f32>() - 1, tile::<f32>()),
+                (17, tile::<f32>() + 1),
+            ] {
                 let sum: f32 = (0..k).map(|x| at(product.a, ops[0], i, x) * at(product.b, ops[1], x, j)).sum();
                 assert_eq!(after.at(i, j), 2.0 * sum + 3.0 * before.at(i, j), "{i} {j}");
             }
