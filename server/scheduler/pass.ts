@@ -38,13 +38,15 @@ export class Pass {
   #claimsWithoutRoom = 0;
   /** Claims that wait beside an older request of their team, and up to which use of it both fit below the limit. */
   readonly #beside: { team: TeamState; until: number }[] = [];
-  readonly #bearing = new Set<string>();
+  readonly #bearing: Set<string>;
   readonly #least = new Map<string, number>();
   readonly #present: number;
   #judged = 0;
 
-  constructor(world: World, revisions: ReadonlyMap<string, Revision> = new Map()) {
+  /** Whom others' places depend on is added to `bearing`. */
+  constructor(world: World, bearing: Set<string>, revisions: ReadonlyMap<string, Revision> = new Map()) {
     this.#world = world;
+    this.#bearing = bearing;
     this.#revisions = revisions;
     this.#present = world.devices.filter((device) => device.state !== "gone").length;
     const promises = promisesNow(world);
@@ -221,7 +223,8 @@ export class Pass {
     if (!takenInside && !(pushedOut && this.#claimsWithoutRoom > 0)) return [];
     const open = this.#grantsOfThisPass();
     const inside = open.filter(({ placement }) => !placement.borrowed);
-    return takenInside && inside.length === 0 ? open : inside;
+    // Where the clock has jumped back, one that was granted above the guarantee is older than one inside it.
+    return inside.length === 0 ? open : inside;
   }
 
   /**

@@ -17,8 +17,10 @@ export function evaluate(world: World): Round {
 function* evaluating(given: World): Generator<void, Round> {
   const world = eachOnce(given);
   let revisions: ReadonlyMap<string, Revision> = new Map();
+  // Who mattered in any pass does.
+  const bearing = new Set<string>();
   for (;;) {
-    const outcome = yield* new Pass(world, revisions).run();
+    const outcome = yield* new Pass(world, bearing, revisions).run();
     if ("round" in outcome) return outcome.round;
     revisions = outcome.revised;
   }

@@ -113,4 +113,21 @@ describe("a round leaves nothing to grant for the next one where", () => {
       { requestId: "r02", obstacle: { rule: "order", behind: "r01" } },
     ]);
   });
+
+  test("one granted above a guarantee pushes out one that was granted later by a clock that has jumped back since", () => {
+    const setup = {
+      devices: [
+        { ...devices(2)[0], zone: "z0" } as Device,
+        { ...devices(2)[1], serverId: "s1", serverName: "gpu-1" } as Device,
+      ],
+      quotas: teams([0, 1000], [0, 1000], [1000, 1000]),
+    };
+    const events: Event[] = [
+      ...[{ do: "wait" as const, minutes: 1 }, ask(NLP, 1000, { pinned: 0 }), { do: "jump" as const, minutes: -1 }],
+      ...[{ ...reserve(NLP), units: 2 } as Event, ask(VISION, 1000, { pinned: 1 }), ask(BIO, 250, { zone: 0 })],
+      ...[ask(NLP, 250), end(1)],
+    ];
+    const { round } = play({ setup, events }, evaluate).round();
+    expect(round).toMatchObject({ notices: [], kept: [] });
+  });
 });
