@@ -12,9 +12,12 @@ import { ExtendLease } from "./extend-lease.tsx";
 import { LeaseState } from "./lease-state.tsx";
 import { ownerLabel } from "./owner-label.ts";
 
-/** How far a kernel has come, as `%gpu` says it. */
-const progress = ({ kernel, blocksDone, blocks }: NonNullable<LeaseListItem["running"]>) =>
-  `kernel ${kernel}: ${formatCount(blocksDone)} of ${formatCount(blocks)} blocks`;
+/** How far a kernel has come, as `%gpu` says it; its name alone where the device does not tell. */
+function progress({ kernel, blocksDone, blocks }: NonNullable<LeaseListItem["running"]>): string {
+  // "a graph with matmul" is no kernel's name.
+  const what = kernel.includes(" ") ? kernel : `kernel ${kernel}`;
+  return blocks === 0 ? what : `${what}: ${formatCount(blocksDone)} of ${formatCount(blocks)} blocks`;
+}
 
 type Extra = "notebook" | "holder" | "team" | "ended" | "extend" | "end";
 

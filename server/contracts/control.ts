@@ -48,6 +48,7 @@ export type DeviceReport = z.infer<typeof deviceReport>;
 export const runningKernel = z.strictObject({
   kernel: z.string(),
   blocksDone: z.int(),
+  /** 0 where the device does not tell how many have ended. */
   blocks: z.int(),
   /** How long it has worked; a gpud of before does not say. */
   seconds: z.int().default(0),

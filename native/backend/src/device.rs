@@ -20,6 +20,9 @@ pub type HostWork = Box<dyn FnOnce(Box<dyn FnOnce() + Send>) + Send>;
 /// Queued operations above which a client waits in its call.
 pub const BACKLOG: u64 = 65_536;
 
+/// What has run for so long is told by [`Device::running`].
+pub const LONG: Duration = Duration::from_secs(1);
+
 /// Told about every failure of asynchronous work at the moment it happens.
 pub type ErrorObserver = Box<dyn Fn(&CudaError) + Send + Sync>;
 
@@ -38,8 +41,8 @@ pub trait Device: Send + Sync {
     /// Where kernels print to, told once before any work. A backend whose kernels print elsewhere ignores it.
     fn print_to(&self, _printer: Printer) {}
 
-    /// Who is asked before work runs, told once before any work. Kernels, graphs, library calls and large copies ask;
-    /// nothing that only waits, queries or frees does.
+    /// Who is asked before work runs, told once before any work. Kernels, graphs, library calls, large copies and large
+    /// fills ask; nothing that only waits, queries or frees does.
     fn ask(&self, _gate: Arc<dyn Gate>) {}
 
     /// Takes the address range of this session and answers how much of it, from its beginning, the client may use;
@@ -237,7 +240,8 @@ pub trait Device: Send + Sync {
         None
     }
 
-    /// The kernel that has run longest, when that is a second and more; nothing where the device cannot tell.
+    /// The kernel that has run longest, when that is [`LONG`] and more; nothing where the device cannot tell.  Where a
+    /// driver tells only that work has ended it is what has been waited for longest: see `cuda::turn`.
     fn running(&self) -> Option<Running> {
         None
     }

@@ -174,14 +174,14 @@ pub struct LibraryCall<'a> {
     pub waits: bool,
 }
 
-/// How far a kernel that runs has come.
+/// What runs long, and how far it has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     /// The kernel's name as people know it.
     pub kernel: String,
     /// Blocks that have ended.
     pub done: u64,
-    /// Blocks of the grid.
+    /// Blocks of the grid; 0 where the device does not tell how many have ended.
     pub blocks: u64,
     /// How long it has worked.
     pub worked: Duration,

@@ -213,11 +213,18 @@ pub fn overview(status: &Value) -> String {
     lines.join("\n")
 }
 
-/// How far a kernel has come: `kernel matmul: 1,204 of 16,384 blocks`; nothing when none runs long.
+/// How far a kernel has come: `kernel matmul: 1,204 of 16,384 blocks`, `kernel matmul` where the device does not tell;
+/// nothing when none runs long.
 fn progress(running: &Value) -> Option<String> {
     let kernel = running.get("kernel")?.as_str()?;
-    let count = |field| thousands(number(running, field));
-    Some(format!("kernel {kernel}: {} of {} blocks", count("/blocksDone"), count("/blocks")))
+    // "a graph with matmul" is no kernel's name.
+    let what = if kernel.contains(' ') { kernel.to_owned() } else { format!("kernel {kernel}") };
+    match number(running, "/blocks") {
+        0 => Some(what),
+        blocks => {
+            Some(format!("{what}: {} of {} blocks", thousands(number(running, "/blocksDone")), thousands(blocks)))
+        }
+    }
 }
 
 /// 16384 is `16,384`.
@@ -297,6 +304,9 @@ mod tests {
     fn a_kernel_that_runs_long_is_told_with_its_blocks() {
         let running = json!({"kernel": "matmul", "blocksDone": 204, "blocks": 16_384});
         assert_eq!(progress(&running).as_deref(), Some("kernel matmul: 204 of 16,384 blocks"));
+        let told = |kernel: &str| progress(&json!({"kernel": kernel, "blocksDone": 0, "blocks": 0}));
+        assert_eq!(told("matmul").as_deref(), Some("kernel matmul"));
+        assert_eq!(told("a graph with matmul").as_deref(), Some("a graph with matmul"));
         assert_eq!(progress(&Value::Null), None);
         assert_eq!(
             (thousands(999), thousands(1_000), thousands(1_234_567)),

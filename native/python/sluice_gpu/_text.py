@@ -379,10 +379,13 @@ def nothing_to_give_back():
 
 
 def progress(running):
-    """How far a kernel has come: 'kernel matmul: 1,204 of 16,384 blocks'; None when none runs long."""
+    """How far a kernel has come: 'kernel matmul: 1,204 of 16,384 blocks', 'kernel matmul' where the GPU does not tell;
+    None when none runs long."""
     if not running:
         return None
-    return f"kernel {running['kernel']}: {running['blocksDone']:,} of {running['blocks']:,} blocks"
+    # "a graph with matmul" is no kernel's name.
+    what = running["kernel"] if " " in running["kernel"] else f"kernel {running['kernel']}"
+    return f"{what}: {running['blocksDone']:,} of {running['blocks']:,} blocks" if running["blocks"] else what
 
 
 def _quota_line(status, gpu_type):

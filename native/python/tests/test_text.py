@@ -284,6 +284,11 @@ def test_a_kernel_that_runs_long_shows_its_blocks():
     assert len(_text.status(STATUS, {**own, "running": None}, NOW).splitlines()) == 4
 
 
+def test_a_gpu_that_does_not_tell_blocks_shows_the_name_alone():
+    assert _text.progress({"kernel": "matmul", "blocksDone": 0, "blocks": 0}) == "kernel matmul"
+    assert _text.progress({"kernel": "a graph with matmul", "blocksDone": 0, "blocks": 0}) == "a graph with matmul"
+
+
 def test_own_lease_is_found_by_the_process_start():
     entry = {"owner": {"kind": "kernel", "pid": 7, "startTime": 9}}
     assert _text.own_lease({"leases": [entry]}, 7, 9) is entry

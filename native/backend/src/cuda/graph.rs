@@ -6,8 +6,9 @@
 use super::loader::{
     AttributeValue, Copy3DDescription, Driver, FillNode, Handle, HostNode, KernelNode, MemoryNode, MemoryWords, Status,
 };
+use super::turn::Work;
 use super::waiters::Waiters;
-use super::{CudaDevice, Shareable, Shared, lock, unknown};
+use super::{CudaDevice, Function, Shareable, Shared, lock, unknown};
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{Extent, GraphId, HostSide, MemoryOperation, Node, NodeWork, Planes};
 use crate::types::{FunctionRef, LaunchAttribute, LaunchConfig, StreamId};
@@ -26,6 +27,8 @@ pub struct Executable {
     /// What it is made of, to be made again, and the flags.
     plan: Vec<Node>,
     flags: u64,
+    /// The first kernel that it runs.
+    first: Option<Arc<str>>,
     program: Program,
     /// Kept to the end: launches that are queued may still use what an update has replaced.
     calls: Vec<Shareable>,
@@ -171,11 +174,14 @@ pub fn words(operations: &[MemoryOperation]) -> Vec<MemoryWords> {
 }
 
 impl CudaDevice {
-    /// The function's handle and a pointer to each of its parameters inside `params`.
-    pub(super) fn arguments(&self, function: FunctionRef, params: &mut [u8]) -> CudaResult<(Handle, Vec<*mut c_void>)> {
+    /// The function's handle, a pointer to each of its parameters inside `params`, and its name.
+    pub(super) fn arguments(
+        &self,
+        function: FunctionRef,
+        params: &mut [u8],
+    ) -> CudaResult<(Handle, Vec<*mut c_void>, Arc<str>)> {
         let state = lock(&self.state);
-        let found = state.modules.get(&function.module).and_then(|m| m.functions.get(function.index as usize));
-        let (handle, info) = found.ok_or_else(|| unknown("function"))?;
+        let Function { handle, info, name } = state.function(function)?;
         let mut pointers: Vec<*mut c_void> = Vec::with_capacity(info.params.len());
         for (offset, size) in &info.params {
             let (offset, size) = (*offset as usize, *size as usize);
@@ -183,7 +189,7 @@ impl CudaDevice {
             let parameter = parameter.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "too few parameter bytes"))?;
             pointers.push(parameter.as_mut_ptr().cast());
         }
-        Ok((handle.0, pointers))
+        Ok((handle.0, pointers, Arc::clone(name)))
     }
 
     fn kernel_node<T>(
@@ -193,7 +199,7 @@ impl CudaDevice {
         body: impl FnOnce(&KernelNode) -> CudaResult<T>,
     ) -> CudaResult<T> {
         let mut params = config.params.clone();
-        let (function, mut pointers) = self.arguments(function, &mut params)?;
+        let (function, mut pointers, _) = self.arguments(function, &mut params)?;
         body(&KernelNode {
             function,
             grid: config.grid,
@@ -231,6 +237,7 @@ impl CudaDevice {
             nodes: Vec::with_capacity(plan.len()),
             plan: Vec::new(),
             flags,
+            first: None,
             program: Program { host, shared: Arc::clone(&self.shared), waiters: self.waiters.clone() },
             calls,
             staging,
@@ -252,8 +259,17 @@ impl CudaDevice {
             made.end(&self.shared);
             return Err(error);
         }
+        made.first = self.first_kernel(&plan);
         made.plan = plan;
         Ok(made)
+    }
+
+    fn first_kernel(&self, plan: &[Node]) -> Option<Arc<str>> {
+        let state = lock(&self.state);
+        plan.iter().filter(|node| node.enabled).find_map(|node| match &node.work {
+            NodeWork::Kernel { function, .. } => state.function(*function).ok().map(|found| Arc::clone(&found.name)),
+            _ => None,
+        })
     }
 
     fn add(&self, driver: &'static Driver, made: &mut Executable, node: &Node) -> CudaResult<()> {
@@ -389,6 +405,7 @@ impl CudaDevice {
             }
             Ok(())
         });
+        made.first = self.first_kernel(&made.plan);
         lock(&self.state).graphs.insert(graph, made);
         outcome
     }
@@ -458,20 +475,26 @@ impl CudaDevice {
         }
     }
 
-    fn executable(&self, graph: GraphId) -> CudaResult<Handle> {
-        lock(&self.state).graphs.get(&graph).map(|made| made.executable.0).ok_or_else(|| unknown("graph"))
+    /// A graph's handle, and the first kernel that it runs.
+    fn executable(&self, graph: GraphId) -> CudaResult<(Handle, Option<Arc<str>>)> {
+        let state = lock(&self.state);
+        let made = state.graphs.get(&graph).ok_or_else(|| unknown("graph"))?;
+        Ok((made.executable.0, made.first.clone()))
     }
 
     /// Launches a graph.
     pub(super) fn start(&self, graph: GraphId, stream: StreamId) -> CudaResult<()> {
-        let (driver, stream, executable) = (self.shared.enter()?, self.stream(stream)?, self.executable(graph)?);
+        let (driver, stream, (executable, first)) =
+            (self.shared.enter()?, self.stream(stream)?, self.executable(graph)?);
         // SAFETY: an executable graph and a stream of this context.
-        self.in_turn(stream, || self.shared.check(unsafe { (driver.graph_launch)(executable, stream) }))
+        self.in_turn(stream, Some(Work::Graph(first)), || {
+            self.shared.check(unsafe { (driver.graph_launch)(executable, stream) })
+        })
     }
 
     /// Uploads a graph.
     pub(super) fn upload(&self, graph: GraphId, stream: StreamId) -> CudaResult<()> {
-        let (driver, stream, executable) = (self.shared.enter()?, self.stream(stream)?, self.executable(graph)?);
+        let (driver, stream, (executable, _)) = (self.shared.enter()?, self.stream(stream)?, self.executable(graph)?);
         // SAFETY: an executable graph and a stream of this context.
         self.shared.check(unsafe { (driver.graph_upload)(executable, stream) })
     }

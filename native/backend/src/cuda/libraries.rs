@@ -1,5 +1,6 @@
 //! The host's own libraries beside the driver, loaded by their SONAMEs and called by their functions' names.
 
+use super::turn::Work;
 use super::{CudaDevice, Handle, Shareable, lock, unknown};
 use crate::device::Done;
 use crate::error::{CudaError, CudaResult, code};
@@ -149,6 +150,7 @@ fn room(bytes: usize) -> Room {
 struct Prepared {
     library: Arc<Opened>,
     function: Function,
+    name: &'static str,
     /// The first object that it names.
     subject: u64,
     /// A draft that it names was refused.
@@ -263,13 +265,14 @@ impl CudaDevice {
         let function = function.ok_or_else(|| CudaError::new(code::NOT_SUPPORTED, "the function is missing"))?;
         let declared = find(call.library)?;
         let small = declared.source.small_handles;
-        let (way, parameters) =
-            declared.numbered(call.function).map_or((None, &[][..]), |known| (Some(known.way), &known.parameters));
+        let known = declared.numbered(call.function);
+        let (way, parameters) = known.map_or((None, &[][..]), |known| (Some(known.way), &known.parameters));
         let arguments = take_arguments(call.arguments);
         let arguments = arguments.map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
         let mut prepared = Prepared {
             library,
             function,
+            name: known.map_or("", |known| &known.symbol),
             subject: arguments.iter().find_map(subject).unwrap_or(0),
             refused: None,
             drafting: matches!(way, Some(Way::Draft | Way::Write | Way::Finish | Way::Read | Way::Join)),
@@ -429,8 +432,11 @@ impl CudaDevice {
                     None => {
                         // SAFETY: the context was just made current; see `Prepared::call`.
                         let call = || unsafe { prepared.call() };
-                        let status =
-                            if prepared.drafting { call() } else { turn.take(&shared, stream.0, || Ok(call()))? };
+                        let status = if prepared.drafting {
+                            call()
+                        } else {
+                            turn.take(&shared, stream.0, Some(Work::Call(prepared.name)), || Ok(call()))?
+                        };
                         (status, if status == 0 { String::new() } else { prepared.library.reason() })
                     }
                 };

@@ -216,6 +216,19 @@ macro_rules! driver {
                     },)*
                 })
             }
+
+            /// Every function does nothing and succeeds.
+            #[cfg(test)]
+            pub fn idle() -> Driver {
+                Driver {
+                    $($name: {
+                        unsafe extern "C" fn nothing($(_: $argument),*) -> Status {
+                            0
+                        }
+                        nothing
+                    },)*
+                }
+            }
         }
     };
 }

@@ -1,8 +1,10 @@
 //! A real GPU through the driver API of libcuda.so.1, loaded at run time: no toolkit is needed to build or to start.
 //!
 //! Issuing work never waits: whatever waits does so on a thread of [`waiters::Waiters`], behind an event that marks
-//! its place.  Kernels, graphs, library calls and large copies inside the device are issued in the lease's [`turn`]; GPU
-//! time is the time in which there was such work.  Bulk copies go through [`window`]s of pinned memory.
+//! its place.  Kernels, graphs, library calls, large copies and large fills are issued in the lease's [`turn`]; GPU time
+//! is the time in which there was such work.  Bulk copies between the program and the device go through [`window`]s of
+//! pinned memory, outside of it: a copy engine moves what the line brings while kernels run, and work of the lease that
+//! waits for such a copy would wait for a turn that cannot come before that work has ended.
 
 mod describe;
 mod graph;
@@ -15,6 +17,8 @@ mod outgoing;
 mod printed;
 mod staging;
 mod symbols;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod waiters;
 mod window;
@@ -26,26 +30,27 @@ pub use meter::{Meter, NVML, Reading, Source, Weights};
 /// Where the driver is on most hosts.
 pub const DRIVER: &str = "libcuda.so.1";
 
-use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
+use crate::device::{Device, Done, ErrorObserver, HostWork, LONG, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig, LibraryAnswer,
-    LibraryCall, ModuleId, ModuleInfo, StreamId,
+    LibraryCall, ModuleId, ModuleInfo, Running, StreamId,
 };
 use crate::window::{Opened, Way};
 use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, Handle, LaunchDescription};
 use memory::Memory;
 use outgoing::Outgoing;
 use printed::Printed;
+use sluice_softgpu::plain_name;
 use staging::Staging;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use turn::Turn;
+use turn::{Turn, Work};
 use waiters::Waiters;
 use window::PinnedWindow;
 
@@ -59,7 +64,7 @@ const LOG_BYTES: usize = 8 << 10;
 const FUNCTION_ATTRIBUTES: usize = 10;
 /// A copy to the host that is under way counts as so many operations: each has a buffer and a thread that waits for it.
 const OPERATIONS_PER_COPY: u64 = 256;
-/// Copies inside the device up to this size take no turn.
+/// Copies and fills up to this size take no turn.
 const LIGHT_BYTES: u64 = 1 << 20;
 
 /// A handle of the driver, which any thread may use once it has set the context.
@@ -68,9 +73,24 @@ struct Shareable(Handle);
 // SAFETY: the driver's handles are not bound to a thread.
 unsafe impl Send for Shareable {}
 
+/// A function of a module.
+struct Function {
+    handle: Shareable,
+    info: FunctionInfo,
+    /// As people know it.
+    name: Arc<str>,
+}
+
 struct Loaded {
     module: Shareable,
-    functions: Vec<(Shareable, FunctionInfo)>,
+    functions: Vec<Function>,
+}
+
+impl State {
+    fn function(&self, function: FunctionRef) -> CudaResult<&Function> {
+        let module = self.modules.get(&function.module);
+        module.and_then(|module| module.functions.get(function.index as usize)).ok_or_else(|| unknown("function"))
+    }
 }
 
 #[derive(Default)]
@@ -223,9 +243,7 @@ fn with_description<T>(config: &LaunchConfig, stream: Handle, body: impl FnOnce(
 
 impl CudaDevice {
     fn function_handle(&self, function: FunctionRef) -> CudaResult<Handle> {
-        let state = lock(&self.state);
-        let found = state.modules.get(&function.module).and_then(|m| m.functions.get(function.index as usize));
-        found.map(|(handle, _)| handle.0).ok_or_else(|| unknown("function"))
+        lock(&self.state).function(function).map(|function| function.handle.0)
     }
 
     /// Opens the device with this UUID by the driver in this library, and keeps its primary context.
@@ -266,8 +284,13 @@ impl CudaDevice {
     }
 
     /// Issues work in the lease's turn.
-    fn in_turn(&self, stream: Handle, issue: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
-        self.turn.take(&self.shared, stream, issue)
+    fn in_turn(&self, stream: Handle, work: Option<Work>, issue: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
+        self.turn.take(&self.shared, stream, work, issue)
+    }
+
+    /// Moves so many bytes, in the lease's turn if they are many.
+    fn move_bytes(&self, stream: Handle, bytes: u64, issue: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
+        if bytes <= LIGHT_BYTES { issue() } else { self.in_turn(stream, None, issue) }
     }
 
     fn stream(&self, stream: StreamId) -> CudaResult<Handle> {
@@ -359,7 +382,7 @@ impl CudaDevice {
     /// A function by its name, and what there is to know of it. Which functions a module has is told by handles that the
     /// driver has not loaded yet (CUDA_MODULE_LOADING is lazy unless set), and of those it tells no parameters and no
     /// attributes.
-    fn describe_function(&self, module: Handle, listed: Handle) -> CudaResult<(Shareable, FunctionInfo)> {
+    fn describe_function(&self, module: Handle, listed: Handle) -> CudaResult<Function> {
         let driver = self.shared.driver;
         let (mut name, mut function) = (std::ptr::null(), std::ptr::null_mut());
         // SAFETY: the driver writes a pointer to a string that lives as long as the module, and a handle.
@@ -400,7 +423,8 @@ impl CudaDevice {
             binary_version: binary,
             max_dynamic_shared_bytes: dynamic,
         };
-        Ok((Shareable(function), info))
+        let name = plain_name(&info.name).into();
+        Ok(Function { handle: Shareable(function), info, name })
     }
 
     /// The module's variables and where the driver has put them.
@@ -415,7 +439,7 @@ impl CudaDevice {
         symbols::variables(image).into_iter().filter_map(find).collect()
     }
 
-    fn functions(&self, module: Handle) -> CudaResult<Vec<(Shareable, FunctionInfo)>> {
+    fn functions(&self, module: Handle) -> CudaResult<Vec<Function>> {
         let driver = self.shared.driver;
         let mut count = 0;
         // SAFETY: the driver writes one number.
@@ -497,24 +521,25 @@ impl Device for CudaDevice {
 
     fn copy_in(&self, stream: StreamId, dst: u64, data: &[u8]) -> CudaResult<()> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
-        let mut staging = lock(&self.shared.staging);
-        let buffer = staging.take(data.len())?;
+        let buffer = lock(&self.shared.staging).take(data.len())?;
         // SAFETY: the buffer is at least as long as the data, and nobody else uses it.
-        let status = unsafe {
-            std::ptr::copy_nonoverlapping(data.as_ptr(), buffer.memory.cast::<u8>(), data.len());
-            (driver.copy_in)(dst, buffer.memory, data.len(), stream)
-        };
-        if let Err(error) = self.shared.check(status) {
-            staging.give_back(buffer);
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), buffer.memory.cast::<u8>(), data.len()) };
+        let issued = self.move_bytes(stream, data.len() as u64, || {
+            // SAFETY: as above; the buffer is lent until the copy is done.
+            self.shared.check(unsafe { (driver.copy_in)(dst, buffer.memory, data.len(), stream) })
+        });
+        if let Err(error) = issued {
+            lock(&self.shared.staging).give_back(buffer);
             return Err(error);
         }
         let event = self.shared.mark(stream)?;
-        staging.lend(buffer, event.0);
+        lock(&self.shared.staging).lend(buffer, event.0);
         Ok(())
     }
 
     fn copy_out(&self, stream: StreamId, src: u64, bytes: u64, done: Done<Vec<u8>>) -> CudaResult<()> {
-        self.shared.copy_out(&self.waiters, self.stream(stream)?, src, bytes as usize, done)
+        let stream = self.stream(stream)?;
+        self.move_bytes(stream, bytes, || self.shared.copy_out(&self.waiters, stream, src, bytes as usize, done))
     }
 
     fn open_window(
@@ -549,8 +574,8 @@ impl Device for CudaDevice {
 
     fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
-        let small = copy.width.saturating_mul(copy.height) <= LIGHT_BYTES;
-        let issue = |work: &dyn Fn() -> CudaResult<()>| if small { work() } else { self.in_turn(stream, work) };
+        let bytes = copy.width.saturating_mul(copy.height);
+        let issue = |work: &dyn Fn() -> CudaResult<()>| self.move_bytes(stream, bytes, work);
         if copy.height == 1 {
             let bytes = copy.width as usize;
             // SAFETY: the driver checks the addresses.
@@ -582,16 +607,19 @@ impl Device for CudaDevice {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
         let (width, height, value) = (fill.width as usize, fill.height as usize, fill.value);
         let pitch = if height == 1 { width * fill.element as usize } else { fill.pitch as usize };
-        // SAFETY: the driver checks the address.
-        let status = unsafe {
-            match fill.element {
-                1 => (driver.fill_8)(fill.dst, pitch, value as u8, width, height, stream),
-                2 => (driver.fill_16)(fill.dst, pitch, value as u16, width, height, stream),
-                4 => (driver.fill_32)(fill.dst, pitch, value, width, height, stream),
-                _ => return Err(CudaError::new(code::INVALID_VALUE, "an element of 1, 2 or 4 bytes")),
-            }
-        };
-        self.shared.check(status)
+        let bytes = fill.width.saturating_mul(fill.height).saturating_mul(u64::from(fill.element));
+        self.move_bytes(stream, bytes, || {
+            // SAFETY: the driver checks the address.
+            let status = unsafe {
+                match fill.element {
+                    1 => (driver.fill_8)(fill.dst, pitch, value as u8, width, height, stream),
+                    2 => (driver.fill_16)(fill.dst, pitch, value as u16, width, height, stream),
+                    4 => (driver.fill_32)(fill.dst, pitch, value, width, height, stream),
+                    _ => return Err(CudaError::new(code::INVALID_VALUE, "an element of 1, 2 or 4 bytes")),
+                }
+            };
+            self.shared.check(status)
+        })
     }
 
     fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo> {
@@ -605,7 +633,7 @@ impl Device for CudaDevice {
         let functions = self.functions(handle)?;
         let globals = self.globals(handle, image);
         let info =
-            ModuleInfo { functions: functions.iter().map(|(_, f)| f.clone()).collect(), globals, bytes: 0, heap: 0 };
+            ModuleInfo { functions: functions.iter().map(|f| f.info.clone()).collect(), globals, bytes: 0, heap: 0 };
         lock(&self.state).modules.insert(module, Loaded { module: Shareable(handle), functions });
         Ok(info)
     }
@@ -639,20 +667,18 @@ impl Device for CudaDevice {
 
     fn set_function_attribute(&self, function: FunctionRef, attribute: u32, value: i32) -> CudaResult<()> {
         let driver = self.shared.enter()?;
-        let state = lock(&self.state);
-        let found = state.modules.get(&function.module).and_then(|m| m.functions.get(function.index as usize));
-        let (handle, _) = found.ok_or_else(|| unknown("function"))?;
+        let handle = self.function_handle(function)?;
         // SAFETY: a function of a loaded module.
-        self.shared.check(unsafe { (driver.function_set_attribute)(handle.0, attribute as i32, value) })
+        self.shared.check(unsafe { (driver.function_set_attribute)(handle, attribute as i32, value) })
     }
 
     fn launch(&self, stream: StreamId, function: FunctionRef, mut config: LaunchConfig) -> CudaResult<()> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
         let mut params = std::mem::take(&mut config.params);
-        let (function, mut pointers) = self.arguments(function, &mut params)?;
+        let (function, mut pointers, name) = self.arguments(function, &mut params)?;
         let ([gx, gy, gz], [bx, by, bz], shared) = (config.grid, config.block, config.shared_bytes);
         let (list, none) = (pointers.as_mut_ptr(), std::ptr::null_mut());
-        self.in_turn(stream, || {
+        self.in_turn(stream, Some(Work::Kernel(name)), || {
             if !config.attributes.is_empty() {
                 return with_description(&config, stream, |description| {
                     // SAFETY: as below; the description and its attributes live through the call.
@@ -676,9 +702,18 @@ impl Device for CudaDevice {
     fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
         let (shared, waiters) = (Arc::clone(&self.shared), self.waiters.clone());
+        let (turn, place) = (Arc::clone(&self.turn), Shareable(stream));
+        // What is in front of it is not taken for what is behind it.
+        self.turn.retire(&self.shared, stream);
         let work: HostWork = Box::new(move |go_on| {
+            let place = place;
+            turn.suspend(place.0);
             shared.deliver_elsewhere(&waiters);
-            work(go_on);
+            work(Box::new(move || {
+                let place = place;
+                turn.resume(place.0);
+                go_on();
+            }));
         });
         let data = Box::into_raw(Box::new(work));
         // SAFETY: a stream of this context; the function takes the box over.
@@ -787,6 +822,7 @@ impl Device for CudaDevice {
         match self.shared.enter() {
             Ok(driver) => {
                 self.turn.retire(&self.shared, gone.0);
+                self.turn.forget(gone.0);
                 // SAFETY: a stream of this context, no longer in the table; the driver finishes its work first.
                 self.shared.check(unsafe { (driver.stream_destroy)(gone.0) })
             }
@@ -813,6 +849,7 @@ impl Device for CudaDevice {
 
     fn wait_event(&self, stream: StreamId, event: EventId) -> CudaResult<()> {
         let (driver, stream, event) = (self.shared.enter()?, self.stream(stream)?, self.event_handle(event)?);
+        self.turn.join(stream);
         // SAFETY: a stream and an event of this context.
         self.shared.check(unsafe { (driver.stream_wait)(stream, event, 0) })
     }
@@ -911,6 +948,12 @@ impl Device for CudaDevice {
     /// The driver does not tell.
     fn sm_active(&self) -> Option<Duration> {
         None
+    }
+
+    /// The driver tells nothing about a kernel that runs: see [`Turn::running`].
+    fn running(&self) -> Option<Running> {
+        let (work, worked) = self.turn.running().filter(|(_, worked)| *worked >= LONG)?;
+        Some(Running { kernel: work.to_string(), done: 0, blocks: 0, worked })
     }
 
     fn backing(&self) -> Option<u64> {

@@ -9,7 +9,7 @@ mod window;
 mod words;
 
 use crate::attributes;
-use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
+use crate::device::{Device, Done, ErrorObserver, HostWork, LONG, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
 use crate::graph::{Executable, Extent, GraphId, HostSide, MemoryOperation, Node, NodeWork, Planes, RecordingId};
@@ -36,8 +36,6 @@ use window::ArenaWindow;
 const LIGHT_BYTES: u64 = 1 << 20;
 /// Queued host data count as one operation for so many bytes: 256 MiB fill the backlog.
 const BYTES_PER_OPERATION: u64 = 4 << 10;
-/// A kernel that has worked for so long is one whose progress is told.
-const LONG: Duration = Duration::from_secs(1);
 /// Shared memory that a block has without asking for more.
 const DEFAULT_SHARED: u32 = 48 << 10;
 /// Shared memory that a block can ask for.

@@ -60,6 +60,7 @@ pub struct DeviceReport {
 pub struct RunningKernel {
     pub kernel: String,
     pub blocks_done: u64,
+    /// 0 where the device does not tell how many have ended.
     pub blocks: u64,
     /// How long it has worked; time in which it was held does not count.
     pub seconds: u64,
