@@ -6,7 +6,7 @@ import { prove } from "./packing.ts";
 import { decide, evaluate, evaluateQueue } from "./queue.ts";
 import { seenBy, seenByAsker } from "./seen-by.ts";
 import { device, holding, quota, waiting, world } from "./testing.ts";
-import type { Holding, Quota, Waiting, World } from "./types.ts";
+import type { Holding, Quota, Reservation, Waiting, World } from "./types.ts";
 import { explainRules } from "./why.ts";
 
 const GIB = 1024 ** 3;
@@ -386,9 +386,10 @@ describe("the rules besides", () => {
       world({ devices, policy, reservations, holdings: [...own, ofFirst], now, ...options, quotas });
 
     test("takes from nobody before the other is over, and then from who has it no longer", () => {
-      expect(evaluate(at(hour - notice - 1)).notices).toEqual([]);
-      const soon = evaluate(at(hour - notice));
-      const told = { requestId: "two/0", at: hour - notice, releaseAt: hour };
+      const lead = notice + 30_000;
+      expect(evaluate(at(hour - lead - 1)).notices).toEqual([]);
+      const soon = evaluate(at(hour - lead));
+      const told = { requestId: "two/0", at: hour - lead, releaseAt: hour };
       expect(soon.notices).toEqual([{ leaseId: "first", notice: told }]);
       const holdings = [...own, { ...ofFirst, notice: told }];
       // Told once; and a team that has longer notice is told so early that it is over in time.
@@ -413,6 +414,102 @@ describe("the rules besides", () => {
       // Of what is larger the rest is made.
       const larger = { ...second, milli: 2000, unitMilli: 1000 };
       expect(evaluate({ ...world, reservations: [first, larger] }).notices).toHaveLength(1);
+    });
+  });
+
+  describe("room for a reservation", () => {
+    const [hour, minute] = [3_600_000, 60_000];
+    const policy = { minRunMs: 0, noticeMs: 2 * minute };
+    const lend = (id: string, gpuId: string, milli: number, options: Partial<Holding> = {}) =>
+      holding(id, gpuId, milli, { teamId: "nlp", userId: "lin", borrowed: true, expiresAt: 3 * hour, ...options });
+    const reserve = (id: string, milli: number, unitMilli: number, options: Partial<Reservation> = {}) => {
+      return { id, teamId: "vision", milli, unitMilli, from: hour, to: 2 * hour, ...options };
+    };
+    const quotas = [quota("vision", 0, 1000), quota("nlp", 0, 9000), quota("bio", 0, 9000)];
+    const two = [device("0"), device("1")];
+    const at = (now: number, holdings: Holding[], reservations: Reservation[], options: Partial<World> = {}) =>
+      evaluate(world({ devices: two, policy, holdings, reservations, now, ...options, quotas }));
+    const told = ({ notices }: ReturnType<typeof evaluate>) =>
+      notices.map(({ leaseId, notice }) => [leaseId, notice.releaseAt]).sort();
+    const lead = hour - 2 * minute - 30_000;
+    const due = hour - 30_000;
+
+    test("is made for all of it at once, on one device and on several", () => {
+      const on = (gpuId: string) => ["a", "b", "c", "d"].map((id) => lend(`${id}${gpuId}`, gpuId, 250));
+      const all = at(lead, [...on("0"), ...on("1")], [reserve("r", 2000, 250)]);
+      expect(all.notices).toHaveLength(8);
+      const halves = [lend("x", "0", 500), lend("y", "0", 500)];
+      expect(told(at(lead, halves, [reserve("r", 1000, 500)], { devices: [device("0")] }))).toEqual([
+        ["x", due],
+        ["y", due],
+      ]);
+    });
+
+    test("is made where it was begun to be made, whatever ends meanwhile", () => {
+      const before = [lend("a1", "0", 600), lend("a2", "0", 300), lend("b", "1", 500)];
+      const first = at(lead, before, [reserve("r", 1000, 1000)]);
+      expect(told(first)).toEqual([["b", due]]);
+      const after = before
+        .slice(1)
+        .map((one) => (one.leaseId === "b" ? { ...one, notice: first.notices[0]?.notice } : one));
+      expect(at(hour - 10_000, after, [reserve("r", 1000, 1000)])).toMatchObject({
+        ...{ notices: [], withdrawn: [] },
+      });
+    });
+
+    test("is planned for the largest parts first, in whatever order they were reserved", () => {
+      const halves = [lend("x", "0", 500), lend("y", "1", 500)];
+      const [a, b] = [reserve("a", 500, 500), reserve("b", 500, 500)];
+      const c = reserve("c", 1000, 1000);
+      for (const order of [
+        [a, b, c],
+        [c, a, b],
+        [b, c, a],
+      ])
+        expect(at(lead, halves, order).notices).toHaveLength(2);
+    });
+
+    test("counts what is held for the one that began first, and keeps what is left of a unit", () => {
+      const own = holding("own", "0", 1000, { expiresAt: 3 * hour });
+      const running = reserve("one", 1000, 1000, { from: 0, to: 3 * hour });
+      for (const order of [
+        [running, reserve("two", 1000, 1000)],
+        [reserve("two", 1000, 1000), running],
+      ])
+        expect(told(at(lead, [own, lend("l", "1", 1000)], order))).toEqual([["l", due]]);
+      const part = holding("part", "0", 250);
+      const now = { from: 0, to: hour };
+      const mixed = [reserve("one", 1000, 1000, now), reserve("two", 500, 250, now)];
+      const queue = [waiting("other", 1000, { teamId: "nlp", userId: "lin" })];
+      expect(at(0, [part], mixed, { queue }).verdicts[0]?.state).toBe("queued");
+    });
+
+    test("is begun so early that every lease has had its minimum run time, and takes nobody before it is needed", () => {
+      const slow = { minRunMs: 10 * minute, noticeMs: 2 * minute };
+      const young = lend("young", "0", 1000, { grantedAt: hour - 11 * minute });
+      const full = [young, lend("old", "1", 1000)];
+      expect(told(at(hour - 10 * minute - 30_000, full, [reserve("r", 2000, 1000)], { policy: slow }))).toEqual([
+        ["old", due],
+        ["young", due],
+      ]);
+      // The times of a team that holds nothing count for nobody.
+      const patient = [...quotas.slice(0, 2), quota("bio", 0, 9000, { times: { noticeMs: 30 * minute } })];
+      const world1 = world({
+        devices: two,
+        policy,
+        holdings: full,
+        reservations: [reserve("r", 2000, 1000)],
+        quotas: patient,
+      });
+      expect(evaluate({ ...world1, now: hour - 30 * minute }).notices).toEqual([]);
+    });
+
+    test("that is being made for one is there for the next one, too", () => {
+      const [r1, r2] = [
+        reserve("r1", 1000, 1000, { to: hour + minute }),
+        reserve("r2", 1000, 1000, { teamId: "bio", from: hour + minute }),
+      ];
+      expect(at(lead + minute, [lend("a", "0", 1000), lend("b", "1", 1000)], [r1, r2]).notices).toHaveLength(1);
     });
   });
 

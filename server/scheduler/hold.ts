@@ -43,6 +43,26 @@ export function keep(
   };
 }
 
+/** Keeps a part of a device beside what is kept there already, where others leave as well. */
+export function keepToo(
+  request: Waiting,
+  room: Room,
+  leaving: readonly Pick<Holding, "milli" | "memoryBytes">[],
+  policyOf: CoTenancyOf | undefined,
+): void {
+  const { hold } = room;
+  if (hold === undefined) return;
+  const piece = pieceOn(request, room);
+  const { admits } = hold;
+  hold.spareMilli -= piece.milli;
+  hold.spareBytes -= piece.memoryBytes;
+  for (const holding of leaving) {
+    hold.spareMilli += holding.milli;
+    hold.spareBytes += holding.memoryBytes;
+  }
+  hold.admits = (other) => admits(other) && (policyOf === undefined || mayShare(request.teamId, other, policyOf));
+}
+
 /** When a lease ends at the latest, or earlier when its idle limit is nearer. */
 export function likelyEnd(holding: Holding, idleMs: number | undefined, now: number): number {
   if (holding.ending) return now;

@@ -18,10 +18,21 @@ export function timesOf({ policy = DEFAULT_POLICY, quotas }: Pick<World, "policy
   return (teamId: string): Policy => ({ ...policy, ...quotas.get(teamId)?.times });
 }
 
-/** The longest notice that any team's leases have, so that what is begun so long before is done in time. */
-export function longestNotice({ policy, quotas }: Pick<World, "policy" | "quotas">): number {
-  const own = [...quotas.values()].flatMap(({ times }) => times?.noticeMs ?? []);
-  return Math.max(policy?.noticeMs ?? 0, ...own);
+/**
+ * How long before it is needed room is begun to be made: then all that is held has had its notice and its minimum run
+ * time, by the times of the pool and of those who hold something, and has been parked.
+ */
+export function leadOf({
+  policy,
+  quotas,
+  holdings = [],
+}: Pick<World, "policy" | "quotas"> & Partial<Pick<World, "holdings">>): number {
+  let lead = Math.max(policy?.noticeMs ?? 0, policy?.minRunMs ?? 0);
+  for (const teamId of new Set(holdings.map((one) => one.teamId))) {
+    const { noticeMs = 0, minRunMs = 0 } = quotas.get(teamId)?.times ?? {};
+    lead = Math.max(lead, noticeMs, minRunMs);
+  }
+  return lead + PARK_MS;
 }
 
 /** When its holder is best done with what runs, and starts nothing long: told with the notice, and nothing enforces it. */

@@ -36,7 +36,7 @@ export class Pass {
   readonly #granted = new Set<string>();
   readonly #surplus: Waiting[] = [];
   #claimsWithoutRoom = 0;
-  /** Claims that wait beside an older request of their team, and up to which use of it both fit below the limit. */
+  /** Those that wait beside another request of their team, and up to which use of it both fit below the limit. */
   readonly #beside: { team: TeamState; until: number }[] = [];
   readonly #bearing: Set<string>;
   readonly #least = new Map<string, number>();
@@ -86,11 +86,13 @@ export class Pass {
     return requests.filter(({ requestId }) => !this.#granted.has(requestId));
   }
 
+  /** In the order in which they were granted: who came inside a guarantee stays there. */
   #grantRevised(queue: readonly Waiting[]): void {
-    for (const request of queue) {
-      const revision = this.#revisions.get(request.requestId);
-      const team = this.#teams.get(request.teamId);
-      if (revision === undefined || !("placed" in revision) || team === undefined) continue;
+    const waiting = new Map(queue.map((request) => [request.requestId, request]));
+    for (const [requestId, revision] of this.#revisions) {
+      const request = waiting.get(requestId);
+      const team = request && this.#teams.get(request.teamId);
+      if (!("placed" in revision) || request === undefined || team === undefined) continue;
       this.#grant(
         request,
         team,
@@ -390,12 +392,21 @@ export class Pass {
     const first = team.first === undefined;
     const claim = team.isClaim(request, least);
     const own = team.isOwn(request, least);
-    // Who waits for one device only holds up nobody until room is made there; what it will take of the quota is left to it.
+    // Who waits for one device only holds up nobody until room is made there.
     const pinned = request.pinnedGpuId !== undefined;
     if ((claim || first) && !pinned) this.#setFirst(request, team, least, claim);
     const likelyAt = first || own || pinned ? this.#pool.keepSoonest(asker) : undefined;
-    if (pinned && likelyAt !== undefined) team.reserve(request, least);
+    if (pinned && likelyAt !== undefined) this.#leave(request, team, least, claim);
     return this.#deviceObstacle(request, this.#pool.heldFor(placing(asker, team, "all")), likelyAt);
+  }
+
+  /**
+   * What one that waits for one device will take of its right, or of its person's ceiling, is left to it. Who takes what
+   * it would borrow is served: then nothing is kept for it any more.
+   */
+  #leave(request: Waiting, team: TeamState, charge: number, claim: boolean): void {
+    if (claim || team.quota.personMilli !== undefined) team.reserve(request, charge);
+    else this.#beside.push({ team, until: team.used + team.leftBelowLimit(request.userId) - charge });
   }
 
   /** Those of its team leave to it what it will take. */

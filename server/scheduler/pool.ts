@@ -3,11 +3,11 @@
  * be taken back and for whom that is done already. It knows requests and leases, and nothing of the order of need.
  */
 import { type CoTenancyOf, coTenancyIn } from "./allowed.ts";
-import { byDevice, keep, keepSoonest, likelyEnd } from "./hold.ts";
-import { timesOf } from "./notice.ts";
+import { byDevice, keep, keepSoonest, keepToo, likelyEnd } from "./hold.ts";
+import { PARK_MS, timesOf } from "./notice.ts";
 import { type Asker, devicesOf, fits, mayLie, pieceOn, place } from "./placement.ts";
 import { noticeFor, type Plan, planReclaim, type Reclaimable, type Releases, releaseOf } from "./reclaim.ts";
-import type { Unit } from "./reservation.ts";
+import { reservationIdOf, type Unit } from "./reservation.ts";
 import { type End, give, type Room, roomOf, take } from "./room.ts";
 import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises, promisesAt } from "./share.ts";
 import type { Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
@@ -171,9 +171,18 @@ export class Pool {
       share(piece, over);
       this.#keptForUnits.push(piece);
     }
-    if (rooms === undefined && !this.#keepBeside(asker) && grantable && this.plan(asker, request.requestId, at))
-      this.#units.add(request.requestId);
+    if (rooms === undefined && !this.#keepBeside(asker) && grantable) this.#makeForUnit(asker, at, until);
     for (const one of over) take(one.room, one);
+  }
+
+  #makeForUnit(asker: Asker, at: number, until: number): void {
+    const { request } = asker;
+    const shape = `${reservationIdOf(request.requestId)}/${request.milli}/${at}`;
+    const plan = this.plan(asker, shape, at);
+    if (plan === undefined) return;
+    this.#units.add(request.requestId);
+    for (const { room } of plan.pieces)
+      this.#keptForUnits.push({ ...pieceOn(request, room), room, teamId: request.teamId, until });
   }
 
   /** Whether there is place for one more where room is made for others like it: nobody else is taken back then. */
@@ -214,7 +223,10 @@ export class Pool {
       return undefined;
     }
     this.release(asker.request);
-    for (const { room, leaving } of plan.pieces) keep(asker.request, room, leaving, this.policyOf);
+    for (const { room, leaving } of plan.pieces) {
+      if (room.hold === undefined) keep(asker.request, room, leaving, this.policyOf);
+      else keepToo(asker.request, room, leaving, this.policyOf);
+    }
     for (const leaseId of plan.leaseIds) {
       this.#taken.set(leaseId, requestId);
       this.#insideUntil.set(leaseId, this.#outsideFrom(leaseId, at));
@@ -252,16 +264,18 @@ export class Pool {
     return outside;
   }
 
-  /** From when on a lease that is outside at a time is so. */
+  /** Until when a lease that is outside at a time stays: what is due later is not needed before, but for its parking. */
   #outsideFrom(leaseId: string, at: number): number {
     const { now } = this.#world;
-    return at === now || this.#outsideAt(now).has(leaseId) ? now : at;
+    if (at === now) return now;
+    return this.#outsideAt(now).has(leaseId) ? Math.max(now, at - PARK_MS) : at;
   }
 
   #reclaimable(at: number): Reclaimable {
     const outside = this.#outsideAt(at);
     const notBefore = (leaseId: string) => this.#outsideFrom(leaseId, at);
-    return { ...this.#releases, leases: this.#byDevice, outside, takenFor: this.#taken, notBefore };
+    const { leases, units } = { leases: this.#byDevice, units: this.#units };
+    return { ...this.#releases, leases, outside, takenFor: this.#taken, units, notBefore };
   }
 
   /** Keeps the devices on which it will fit first; when that is. */

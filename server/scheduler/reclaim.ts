@@ -6,10 +6,11 @@
 import { mayJoin } from "./allowed.ts";
 import type { ByDevice } from "./hold.ts";
 import { type Asker, type Candidate, closest, devicesOf, mayLie, pieceOn } from "./placement.ts";
+import { reservationIdOf } from "./reservation.ts";
 import type { Room } from "./room.ts";
 import type { Lease } from "./share.ts";
 import { groupOf } from "./share.ts";
-import type { Holding, Notice, Policy } from "./types.ts";
+import type { Holding, Notice, Policy, Waiting } from "./types.ts";
 
 /** What a plan may choose from. */
 export type Reclaimable = {
@@ -18,6 +19,8 @@ export type Reclaimable = {
   outside: ReadonlyMap<string, Lease>;
   /** Lease → the request it is taken for already, in this round or in one before. */
   takenFor: ReadonlyMap<string, string>;
+  /** Parts of reservations for which room is made: others of them may lie beside them. */
+  units: ReadonlySet<string>;
 } & Releases;
 
 /** What decides when a lease that is taken back is released. */
@@ -82,7 +85,8 @@ export function noticeFor(holding: Holding, requestId: string, from: Releases): 
   const notBefore = from.notBefore(groupOf(holding));
   const releaseAt = Math.max(now + noticeMs, Math.min(grantedAt, now) + minRunMs, notBefore);
   const latest = Math.max(now + Math.max(noticeMs, minRunMs), notBefore);
-  const holds = notice !== undefined && notice.at <= now && notice.releaseAt >= notBefore && notice.releaseAt <= latest;
+  const late = notBefore <= now || (notice !== undefined && notice.releaseAt >= notBefore);
+  const holds = notice !== undefined && notice.at <= now && late && notice.releaseAt <= latest;
   return holds ? { ...notice, requestId } : { requestId, at: now, releaseAt };
 }
 
@@ -96,12 +100,14 @@ function partOn(asker: Asker, room: Room, from: Reclaimable, bound: number): Par
   const { request, policyOf } = asker;
   if (!mayLie(asker, room)) return undefined;
   const { hold } = room;
-  if (hold !== undefined && hold.requestId !== request.requestId) return undefined;
+  const beside = hold !== undefined && hold.requestId !== request.requestId;
+  if (beside && !(from.units.has(hold.requestId) && hold.admits(request.teamId) && isUnit(request))) return undefined;
   const piece = pieceOn(request, room);
   if (piece.milli > asker.headroomMilli) return undefined;
-  let [milli, bytes] = [room.freeMilli, room.freeBytes];
+  let [milli, bytes] = beside ? [hold.spareMilli, hold.spareBytes] : [room.freeMilli, room.freeBytes];
   const there = from.leases.get(room.device.id) ?? [];
-  const own = (holding: Holding) => from.takenFor.get(groupOf(holding)) === request.requestId;
+  const own = (holding: Holding) =>
+    from.takenFor.get(groupOf(holding)) === request.requestId || isToldFor(holding, request);
   const change = request.keptGpuIds?.includes(room.device.id) ? 0 : CHANGE;
   if (piece.milli - milli + change >= bound && !there.some((holding) => holding.ending || own(holding)))
     return undefined;
@@ -118,7 +124,7 @@ function partOn(asker: Asker, room: Room, from: Reclaimable, bound: number): Par
     piece.memoryBytes <= bytes &&
     (policyOf === undefined || mayJoin(request.teamId, room, policyOf, leavingOf));
   // What ends anyway, and what was told already for this request, costs nobody anything more.
-  for (const holding of there) if (holding.ending) leave(holding);
+  for (const holding of there) if (holding.ending && !beside) leave(holding);
   const chosen: Victim[] = [];
   for (const victim of victimsOn(there, asker, from)) {
     if (enough()) break;
@@ -126,13 +132,21 @@ function partOn(asker: Asker, room: Room, from: Reclaimable, bound: number): Par
     chosen.push(victim);
   }
   if (!enough()) return undefined;
-  const needed = withoutSuperfluous(asker, room, leaving, chosen);
+  const needed = beside ? chosen : withoutSuperfluous(asker, room, leaving, chosen);
   const leases = new Map(needed.map(({ lease, told }) => [lease.id, { lease, told }]));
   let cost = change;
   for (const { lease, told } of leases.values()) cost += told ? 0 : lease.milli;
   const spared = new Set(chosen.filter((one) => !needed.includes(one)).map((one) => one.holding));
   const taken = [...leases.values()].map(({ lease }) => lease);
   return { room, leaving: leaving.filter((holding) => !spared.has(holding)), taken, cost };
+}
+
+/** Parts of reservations are asked for by nobody yet. */
+const isUnit = ({ requestId }: Pick<Waiting, "requestId">): boolean => reservationIdOf(requestId) !== requestId;
+
+/** Whether it was told to go in a round before for the reservation of which this is a part. */
+function isToldFor({ notice }: Holding, unit: Waiting): boolean {
+  return notice !== undefined && isUnit(unit) && reservationIdOf(notice.requestId) === reservationIdOf(unit.requestId);
 }
 
 type Victim = { holding: Holding; lease: Lease; told: boolean };
@@ -143,9 +157,10 @@ function victimsOn(there: readonly Holding[], { request }: Asker, from: Reclaima
     const lease = from.outside.get(groupOf(holding));
     if (lease === undefined || holding.ending || holding.teamId === request.teamId) return [];
     const claimant = from.takenFor.get(lease.id);
-    return claimant === undefined || claimant === request.requestId
-      ? [{ holding, lease, told: claimant !== undefined }]
-      : [];
+    if (claimant !== undefined && claimant !== request.requestId) return [];
+    // Room for a reservation is made where it was begun to be made, whichever part of it that was for.
+    const told = claimant !== undefined || isToldFor(holding, request);
+    return [{ holding, lease, told }];
   });
   if (victims.length < 2) return victims;
   return victims.sort(

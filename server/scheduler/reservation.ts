@@ -29,13 +29,18 @@ export function unitsLeft(world: World, teams: ReadonlyMap<string, TeamState>, h
     .flatMap((at) => unitsAt(at, world, at === world.now ? teams : teamsOf(held(), promisesAt(world, at))));
 }
 
-/** Those that are due at a time; those of reservations that hold before and go on then are due already. */
+/**
+ * Those that are due at a time, the largest first, as they pack best; those of reservations that hold before and go on
+ * then are due already. What is held counts for the reservation that began first, and of these for the smaller unit.
+ */
 function unitsAt(at: number, world: World, teams: ReadonlyMap<string, TeamState>): Unit[] {
-  const there = reservationsAt(world, at);
+  const there = reservationsAt(world, at).sort(
+    (a, b) => a.from - b.from || a.unitMilli - b.unitMilli || (a.id < b.id ? -1 : 1),
+  );
   // What a team, or a person, has taken counts once, however many reservations they have.
   const taken = new Map<string, number>();
   const kept = new Map<string, number>();
-  return there.flatMap((reservation) => {
+  const units = there.flatMap((reservation) => {
     const { teamId, userId, milli, from } = reservation;
     const team = teams.get(teamId);
     if (team === undefined) return [];
@@ -48,15 +53,26 @@ function unitsAt(at: number, world: World, teams: ReadonlyMap<string, TeamState>
     taken.set(whose, known - here);
     const inside = userId === undefined ? team.leftInside("") : team.ownLeft(userId);
     const before = kept.get(whose) ?? 0;
-    const count = Math.max(0, Math.floor(Math.min(milli - here, inside - before) / unitMilli));
-    kept.set(whose, before + count * unitMilli);
+    const parts = partsOf(Math.min(milli - here, inside - before), unitMilli);
+    kept.set(whose, before + parts.reduce((sum, part) => sum + part, 0));
     if (from < at && at > world.now) return [];
-    return Array.from({ length: count }, (_, index): Unit => {
-      const request = unitOf({ ...reservation, unitMilli }, index);
-      const personal = userId === undefined ? 0 : team.heldOrAskedBy(userId) + before + index * unitMilli;
-      return { request, at, until: reservation.to, grantable: isGrantable(request, team, world, at, personal) };
+    let personal = userId === undefined ? 0 : team.heldOrAskedBy(userId) + before;
+    return parts.map((part, index): Unit => {
+      const request = unitOf({ ...reservation, unitMilli: part }, index);
+      const grantable = isGrantable(request, team, world, at, personal);
+      if (userId !== undefined) personal += part;
+      return { request, at, until: reservation.to, grantable };
     });
   });
+  return units.sort((a, b) => b.request.milli - a.request.milli);
+}
+
+/** An amount in parts of a unit's size, and what is left of it. */
+function partsOf(milli: number, unitMilli: number): number[] {
+  if (milli <= 0) return [];
+  const whole = Array.from({ length: Math.floor(milli / unitMilli) }, () => unitMilli);
+  const rest = milli - whole.length * unitMilli;
+  return rest > 0 ? [...whole, rest] : whole;
 }
 
 /** Whether somebody of the team could have it then; `personal` is what its person has already. */
@@ -67,8 +83,9 @@ function isGrantable(unit: Waiting, { quota }: TeamState, { stops }: World, at: 
 
 /** All of a reservation as requests of its unit's size: its team takes it at once. */
 export function allOf(reservation: Reservation): Waiting[] {
-  const count = Math.floor(reservation.milli / reservation.unitMilli);
-  return Array.from({ length: count }, (_, index) => unitOf(reservation, index));
+  return partsOf(reservation.milli, reservation.unitMilli).map((unitMilli, index) =>
+    unitOf({ ...reservation, unitMilli }, index),
+  );
 }
 
 /** The reservation that a unit's id names; an id of anything else is returned as it is. */

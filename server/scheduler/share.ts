@@ -1,7 +1,7 @@
 /** Who has what of a type, what is guaranteed now, and who needs more. */
 import { WHOLE } from "./amount.ts";
 import { quotaAt } from "./calendar.ts";
-import { longestNotice } from "./notice.ts";
+import { leadOf } from "./notice.ts";
 import type { Holding, Quota, Reservation, World } from "./types.ts";
 
 /** What the devices that take leases have together, thousandths. */
@@ -19,11 +19,13 @@ export type Promises = {
   own: ReadonlyMap<string, ReadonlyMap<string, number>>;
 };
 
-/** Reservations for which room is kept now: from one notice before they begin, so that it is there in time. */
-export function keptReservations(world: Pick<World, "now" | "reservations" | "policy" | "quotas">): Reservation[] {
+type Timed = Pick<World, "now" | "reservations" | "policy" | "quotas"> & Partial<Pick<World, "holdings">>;
+
+/** Reservations for which room is kept now: from so long before they begin that it is there in time. */
+export function keptReservations(world: Timed): Reservation[] {
   const { reservations = [], now } = world;
   if (reservations.length === 0) return [];
-  const lead = longestNotice(world);
+  const lead = leadOf(world);
   return reservations.filter(({ from, to }) => now >= from - lead && now < to);
 }
 

@@ -44,6 +44,8 @@ export type Event =
       team: number;
       person: number | undefined;
       units: number;
+      /** Of its leases. */
+      unitMilli?: number;
       inMinutes: number | "after-the-last";
       minutes: number;
     }
@@ -114,7 +116,8 @@ const event: fc.Arbitrary<Event> = fc.oneof(
       do: fc.constant("reserve" as const),
       team: fc.nat(TEAMS.length - 1),
       person: fc.constantFrom(undefined, 0, 0, 1),
-      units: fc.constantFrom(1, 1, 2),
+      units: fc.constantFrom(1, 1, 2, 3),
+      unitMilli: fc.constantFrom(500, 500, 250, 1000),
       inMinutes: fc.constantFrom(0, 0, 5, "after-the-last" as const, "after-the-last" as const),
       minutes: fc.constantFrom(5, 10, 30),
     }),
@@ -342,14 +345,14 @@ function reserved(
 ): Reservation | undefined {
   const teamId = TEAMS[event.team] ?? "";
   const milli = 500 * event.units;
-  const { inMinutes } = event;
+  const { inMinutes, unitMilli = 500 } = event;
   const from =
     inMinutes === "after-the-last" ? Math.max(now, reservations.at(-1)?.to ?? now) : now + inMinutes * MINUTE;
   const to = from + event.minutes * MINUTE;
   const promised = sum([...quotas.values()].map(mostGuaranteed)) + mostReserved(reservations, from, to);
   if (!quotas.has(teamId) || promised + milli > devices.length * 1000) return undefined;
   const whose = event.person === undefined ? {} : { userId: `${teamId}-${PEOPLE[event.person]}` };
-  return { id, teamId, milli, unitMilli: 500, from, to, ...whose };
+  return { id, teamId, milli, unitMilli, from, to, ...whose };
 }
 
 const sum = (amounts: readonly number[]) => amounts.reduce((total, one) => total + one, 0);

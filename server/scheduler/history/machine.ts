@@ -3,7 +3,7 @@
  * histories in tests; the decisions are the production scheduler's, or those of a deliberately broken one.
  */
 import { isSpent, milliHours } from "../budget.ts";
-import { longestNotice } from "../notice.ts";
+import { leadOf } from "../notice.ts";
 import { groupOf, keptReservations, leasesOf, reservationsAt } from "../share.ts";
 import type { Holding, Placement, Round, Waiting, World } from "../types.ts";
 
@@ -147,7 +147,7 @@ export class Machine {
   /** When room begins to be kept for reservations, and when they begin, of what is ahead. */
   #beginnings(): number[] {
     const { reservations = [], now } = this.world;
-    const lead = longestNotice(this.world);
+    const lead = leadOf(this.world);
     return reservations.flatMap(({ from }) => [from - lead, from]).filter((at) => at > now);
   }
 

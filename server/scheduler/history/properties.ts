@@ -176,8 +176,10 @@ const onlyTheReclaimableIsTaken: Check = ({ before, after, round }) => {
 /** A part of a reservation for which room is made before anybody asks for it, and when it is due. */
 function unitOf(requestId: string, world: World): { request: Waiting; at: number } | undefined {
   const made = keptReservations(world).find((one) => one.id === reservationIdOf(requestId));
-  const request = made && allOf(made).find((unit) => unit.requestId === requestId);
-  return made && request && { request, at: Math.max(world.now, made.from) };
+  if (made === undefined) return undefined;
+  const [unit] = allOf(made);
+  // How large the part is that is missing follows from what is held.
+  return unit && { request: { ...unit, requestId, milli: 1 }, at: Math.max(world.now, made.from) };
 }
 
 /** What this request may still take of its team's guarantee, as things stand. */
