@@ -80,20 +80,6 @@ pub unsafe fn special(f: Frame, i: &Ins, mask: u32) -> bool {
                 directed64(f, i, mask);
                 return true;
             }
-            Op::IsSpace => {
-                let a = f.get::<u64>(i.a);
-                let mut out = 0;
-                for (l, a) in a.iter().enumerate() {
-                    let space = match *a {
-                        a if a < SHARED_WINDOW => Space::Global as u32,
-                        a if a < LOCAL_WINDOW => Space::Shared as u32,
-                        a if a < PARAM_WINDOW => Space::Local as u32,
-                        _ => Space::Param as u32,
-                    };
-                    out |= u32::from(space == i.e) << l;
-                }
-                out
-            }
             _ => return false,
         };
         f.set_mask(i.d, result, mask);

@@ -24,6 +24,8 @@ pub struct Prepared {
     pub functions: Vec<PreparedFunction>,
     /// From a function's index in the module to its index here.
     pub by_index: HashMap<u32, u32>,
+    /// Where the module's constants begin and end, in order.
+    constants: Vec<(u64, u64)>,
     /// Bytes of static shared memory; dynamic shared memory follows.
     pub shared_bytes: u32,
     /// Whether any of the code may run more than once, so that a block may wait for what another one does.
@@ -48,6 +50,12 @@ impl Prepared {
     /// The function's decoded form.
     pub fn function(&self, at: u32) -> &Function {
         &self.module.functions[self.functions[at as usize].index as usize]
+    }
+
+    /// Whether a constant of the module lies at an address.
+    pub fn is_constant(&self, address: u64) -> bool {
+        let before = self.constants.partition_point(|(begin, _)| *begin <= address);
+        self.constants[..before].last().is_some_and(|(_, end)| address < *end)
     }
 
     /// Which function an instruction address belongs to.
@@ -164,11 +172,16 @@ impl LoadedModule {
             .collect();
         let loops = sources.iter().any(|(function, _)| may_loop(function));
         let compiled = jit::compile(&sources)?;
+        let placed = self.module.globals.iter().zip(&self.addresses);
+        let constants = placed.filter(|(global, _)| global.constant && global.size > 0);
+        let mut constants: Vec<_> = constants.map(|(global, at)| (*at, at.saturating_add(global.size))).collect();
+        constants.sort_unstable();
         let prepared = Arc::new(Prepared {
             name: kernel.to_string(),
             module: self.module.clone(),
             functions,
             by_index,
+            constants,
             shared_bytes: layout.bytes,
             loops,
             compiled,

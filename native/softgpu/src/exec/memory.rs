@@ -106,6 +106,28 @@ pub fn resolve(
     Ok(Host { granule: host & !7, within: host & 7, step: 8 })
 }
 
+/// `isspacep`: the lanes whose addresses lie in the state space.
+///
+/// # Safety
+/// The instruction was decoded for the frame's function.
+pub unsafe fn is_space(c: &Context, f: Frame, i: &Ins, mask: u32) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut out = 0;
+        for (l, a) in f.get::<u64>(i.a).into_iter().enumerate() {
+            let space = match a {
+                a if a < SHARED_WINDOW && c.kernel.is_constant(a) => Space::Const,
+                a if a < SHARED_WINDOW => Space::Global,
+                a if a < LOCAL_WINDOW => Space::Shared,
+                a if a < PARAM_WINDOW => Space::Local,
+                _ => Space::Param,
+            };
+            out |= u32::from(space as u32 == i.e) << l;
+        }
+        f.set_mask(i.d, out, mask);
+    }
+}
+
 /// Where the processor does not keep accesses in order by itself, volatile and ordered ones are kept.
 #[inline(always)]
 pub fn in_order(m: &Memory) {

@@ -9,7 +9,8 @@ const THREADS: usize = 128;
 /// answer goes, `%d2` 256 bytes of global memory that hold zeros.
 fn run(body: &str) -> Result<Vec<u32>, Fault> {
     let text = format!(
-        ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 global)\n{{\n\
+        ".version 9.4\n.target sm_120\n.address_size 64\n.const .align 8 .b64 fixed[2];\n.global .b64 beside;\n\
+         .const .b8 few[3];\n.visible .entry k(.param .u64 out, .param .u64 global)\n{{\n\
          .reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<16>;\n.reg .f32 %f<4>;\n.reg .f64 %e<4>;\n.reg .b64 %d<16>;\n\
          .shared .align 16 .b8 s[1024];\n.local .align 8 .b8 own[16];\n\
          ld.param.u64 %d0, [out]; ld.param.u64 %d2, [global]; mov.u32 %r0, 0; mov.u32 %r1, %tid.x;\n\
@@ -206,12 +207,23 @@ fn clocks_go_on_while_a_thread_sleeps() {
 
 #[test]
 fn an_address_tells_its_space() {
-    let addresses =
-        "mov.u64 %d3, s; cvta.shared.u64 %d3, %d3; mov.u64 %d4, own; cvta.local.u64 %d4, %d4; st.u64 [%d4], 5;\n";
-    for (address, names) in
-        [("%d3", ["shared", "shared::cta", "shared::cluster"].as_slice()), ("%d4", &["local"]), ("%d2", &["global"])]
-    {
-        for space in ["shared", "shared::cta", "shared::cluster", "local", "global"] {
+    let addresses = "mov.u64 %d3, s; cvta.shared.u64 %d3, %d3; mov.u64 %d4, own; cvta.local.u64 %d4, %d4; st.u64 [%d4], 5;\n\
+         mov.u64 %d5, fixed; cvta.const.u64 %d5, %d5; mov.u64 %d6, few+2; mov.u64 %d7, beside; add.u64 %d8, %d5, 15;\n\
+         add.u64 %d9, %d5, 16; add.u64 %d10, %d5, -1; add.u64 %d11, %d6, 1;\n";
+    for (address, names) in [
+        ("%d3", ["shared", "shared::cta", "shared::cluster"].as_slice()),
+        ("%d4", &["local"]),
+        ("%d2", &["global"]),
+        // Constants, from their first bytes to their last, and what lies between them.
+        ("%d5", &["const"]),
+        ("%d8", &["const"]),
+        ("%d6", &["const"]),
+        ("%d7", &["global"]),
+        ("%d9", &["global"]),
+        ("%d10", &["global"]),
+        ("%d11", &["global"]),
+    ] {
+        for space in ["shared", "shared::cta", "shared::cluster", "local", "global", "const", "param"] {
             let body = format!("{addresses}isspacep.{space} %p1, {address}; selp.u32 %r0, 1, 0, %p1;");
             check(&body, |_| u32::from(names.contains(&space)));
         }

@@ -125,6 +125,10 @@ unsafe fn step(e: &mut Environment, frame: *mut Row, i: &Ins, mask: u32) -> Resu
                 w.take_block(c, f, i, mask);
                 Ok(())
             }
+            Op::IsSpace => {
+                memory::is_space(c, f, i, mask);
+                Ok(())
+            }
             Op::Special => {
                 w.special(c, f, i, mask);
                 Ok(())
