@@ -37,6 +37,11 @@ pub fn max_nan64(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { max64(a, b) }
 }
 
+/// A number of single precision, or a zero of its sign if it is below the smallest normal one.
+pub fn flushed32(v: f32) -> f32 {
+    if v.is_subnormal() { 0f32.copysign(v) } else { v }
+}
+
 /// Operations that exist with `.rz`, `.rm` and `.rp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

@@ -609,6 +609,8 @@ pub struct Atomic {
     pub space: Space,
     pub op: AtomicOp,
     pub ty: Type,
+    /// In global memory numbers below the smallest normal one are zeros.
+    pub flushes: bool,
     pub address: Address,
     /// What the address is a multiple of: the size, or that of the vector that this element begins.
     pub align: u32,

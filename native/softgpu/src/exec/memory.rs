@@ -4,7 +4,7 @@
 use super::lanes::Frame;
 use super::warp::{Context, Stop, WORKSPACE, Warp};
 use crate::error::{Fault, Space};
-use crate::float::single;
+use crate::float::{flushed32, single};
 use crate::ir::*;
 use crate::types::Type;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -302,6 +302,52 @@ macro_rules! update {
     }};
 }
 
+/// What becomes of an element in memory.
+#[derive(Clone, Copy)]
+struct Update {
+    op: AtomicOp,
+    ty: Type,
+    /// Numbers of single precision below the smallest normal one are zeros.
+    flushes: bool,
+}
+
+impl Update {
+    /// Updates the element there, which no other update cuts in two; gives what it was.
+    ///
+    /// # Safety
+    /// The element is mapped and aligned.
+    #[inline(always)]
+    unsafe fn at(self, host: u64, x: u64, swap: u64) -> u64 {
+        let Update { op, ty, flushes } = self;
+        let kept = |bits: u64| {
+            if flushes { u64::from(flushed32(f32::from_bits(bits as u32)).to_bits()) } else { bits }
+        };
+        let new = |old: u64| kept(combine(op, ty, kept(old), kept(x), swap));
+        // SAFETY: the caller's.
+        unsafe {
+            match ty.size() {
+                8 => {
+                    let cell = AtomicU64::from_ptr(host as *mut u64);
+                    match op {
+                        AtomicOp::Add if !ty.float() => cell.fetch_add(x, Ordering::SeqCst),
+                        AtomicOp::Exch => cell.swap(x, Ordering::SeqCst),
+                        _ => update!(AtomicU64, u64, host, new),
+                    }
+                }
+                4 => {
+                    let cell = AtomicU32::from_ptr(host as *mut u32);
+                    match op {
+                        AtomicOp::Add if !ty.float() => u64::from(cell.fetch_add(x as u32, Ordering::SeqCst)),
+                        AtomicOp::Exch => u64::from(cell.swap(x as u32, Ordering::SeqCst)),
+                        _ => update!(AtomicU32, u32, host, new),
+                    }
+                }
+                _ => update!(AtomicU16, u16, host, new),
+            }
+        }
+    }
+}
+
 /// `atom` and `red`, lane by lane in order.
 ///
 /// # Safety
@@ -325,26 +371,9 @@ pub unsafe fn atomic(c: &Context, w: &mut Warp, f: Frame, m: &Atomic, mask: u32)
         let swap = if m.swap == NONE { [0; 32] } else { read(m.swap) };
         let mut old = [0u64; 32];
         for l in lanes_of(mask) {
-            let new = |old: u64| combine(m.op, m.ty, old, x[l], swap[l]);
-            old[l] = match size {
-                8 => {
-                    let cell = AtomicU64::from_ptr(hosts[l] as *mut u64);
-                    match m.op {
-                        AtomicOp::Add if !m.ty.float() => cell.fetch_add(x[l], Ordering::SeqCst),
-                        AtomicOp::Exch => cell.swap(x[l], Ordering::SeqCst),
-                        _ => update!(AtomicU64, u64, hosts[l], new),
-                    }
-                }
-                4 => {
-                    let cell = AtomicU32::from_ptr(hosts[l] as *mut u32);
-                    match m.op {
-                        AtomicOp::Add if !m.ty.float() => u64::from(cell.fetch_add(x[l] as u32, Ordering::SeqCst)),
-                        AtomicOp::Exch => u64::from(cell.swap(x[l] as u32, Ordering::SeqCst)),
-                        _ => update!(AtomicU32, u32, hosts[l], new),
-                    }
-                }
-                _ => update!(AtomicU16, u16, hosts[l], new),
-            };
+            let global = m.space == Space::Global || (m.space == Space::Generic && at[l] < SHARED_WINDOW);
+            let update = Update { op: m.op, ty: m.ty, flushes: m.flushes && global };
+            old[l] = update.at(hosts[l], x[l], swap[l]);
         }
         if m.old != NONE {
             if wide {

@@ -33,7 +33,7 @@ impl Builder {
         let old = self.fresh(Type::B64);
         let index = self.f.atomics.len() as u32;
         let ty = Type::U64;
-        self.f.atomics.push(Atomic { space, op, ty, address, align: 8, old, operand, swap: NONE });
+        self.f.atomics.push(Atomic { space, op, ty, flushes: false, address, align: 8, old, operand, swap: NONE });
         self.emit(Op::Atomic, NONE, NONE, NONE, NONE, index, 0);
         Ok(old)
     }

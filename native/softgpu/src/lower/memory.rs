@@ -26,6 +26,12 @@ pub(super) fn space_of(name: &str) -> Option<Space> {
     })
 }
 
+/// Whether an update of global memory takes and gives numbers below the smallest normal one as zeros: sums of single
+/// precision do.
+pub(super) fn flushes(mods: &[&str]) -> bool {
+    mods.contains(&"add") && mods.contains(&"f32") && !mods.contains(&"noftz")
+}
+
 impl Builder {
     fn access(&self, name: &str, mods: &[&str]) -> Result<Access, PtxError> {
         let mut access = Access { space: Space::Generic, ty: Type::B32, count: 1, strong: false, whole: false };
@@ -217,6 +223,7 @@ impl Builder {
     /// `atom`, `red`
     pub(super) fn atomic(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let (mut space, mut op, mut ty, mut count, mut long) = (Space::Generic, None, None, 1, false);
+        let flushes = flushes(mods);
         for m in mods {
             if let Some(s) = space_of(m) {
                 space = s;
@@ -273,7 +280,7 @@ impl Builder {
             if !known || count as u32 * ty.size() > 16 || !matches!(space, Space::Global | Space::Generic) {
                 return Err(self.unsupported(Builder::full(name, mods)));
             }
-            return self.vector_atomic((name, op, count), space, ty, ops);
+            return self.vector_atomic((name, op, count), space, (ty, flushes), ops);
         }
         let (old, ops) = match (name, ops) {
             ("atom", [Operand::Sink, rest @ ..]) => (NONE, rest),
@@ -292,7 +299,7 @@ impl Builder {
             return Err(self.unsupported("an atomic on local memory"));
         }
         let index = self.f.atomics.len() as u32;
-        self.f.atomics.push(Atomic { space, op, ty, address, align: ty.size(), old, operand, swap });
+        self.f.atomics.push(Atomic { space, op, ty, flushes, address, align: ty.size(), old, operand, swap });
         self.emit(Op::Atomic, NONE, NONE, NONE, NONE, index, 0);
         Ok(())
     }
@@ -302,7 +309,7 @@ impl Builder {
         &mut self,
         (name, op, count): (&str, AtomicOp, usize),
         space: Space,
-        ty: Type,
+        (ty, flushes): (Type, bool),
         ops: &[Operand],
     ) -> Result<(), PtxError> {
         let (old, ops) = match (name, ops) {
@@ -337,7 +344,7 @@ impl Builder {
             let align = if k == 0 { ty.size() * count as u32 } else { ty.size() };
             let address = Address { offset: address.offset + i64::from(ty.size()) * k as i64, ..address };
             let index = self.f.atomics.len() as u32;
-            self.f.atomics.push(Atomic { space, op, ty, address, align, old, operand, swap: NONE });
+            self.f.atomics.push(Atomic { space, op, ty, flushes, address, align, old, operand, swap: NONE });
             self.emit(Op::Atomic, NONE, NONE, NONE, NONE, index, 0);
         }
         Ok(())

@@ -57,6 +57,7 @@ const NEEDS: &[(&str, &str, u32, u32)] = &[
     ("atom red", "f16", 63, 70),
     ("atom red", "bf16|bf16x2", 78, 90),
     ("atom red", "v2|v4|v8", 81, 90),
+    ("atom red cp", "noftz f32", 94, 90),
     ("atom", "cas b16", 63, 70),
     ("atom", "b128", 83, 90),
     ("createpolicy applypriority discard", "", 74, 80),

@@ -188,6 +188,45 @@ fn words_are_exchanged_and_compared_in_every_width() {
 }
 
 #[test]
+fn sums_in_global_memory_are_without_numbers_below_the_smallest_normal_one() {
+    // What is there, what is added, and the sum without such numbers and with them.
+    for (there, added, flushed, kept) in [
+        (0x0000_0001u32, 0x8000_0002u32, 0u32, 0x8000_0001u32),
+        (0x0080_0000, 0x8080_0001, 0x8000_0000, 0x8000_0001),
+        (0x807f_ffff, 0x8000_0000, 0x8000_0000, 0x807f_ffff),
+        (0x0040_0000, 0x0040_0000, 0, 0x0080_0000),
+        (0x3f80_0000, 0x0000_0001, 0x3f80_0000, 0x3f80_0000),
+        (0x8080_0000, 0x007f_ffff, 0x8080_0000, 0x8000_0001),
+    ] {
+        let numbers =
+            format!("mov.b32 %f1, {there}; mov.b32 %f2, {added}; mov.u64 %d3, s; mad.wide.u32 %d3, %r1, 8, %d3;");
+        for (space, address, ftz, sum) in [
+            (".global", "%d1", "", flushed),
+            ("", "%d1", "", flushed),
+            (".global", "%d1", ".noftz", kept),
+            ("", "%d1", ".noftz", kept),
+            (".shared", "%d3", "", kept),
+            ("", "%d4", "", kept),
+        ] {
+            let begin = format!("{numbers} cvta.shared.u64 %d4, %d3; st{space}.f32 [{address}], %f1;");
+            let body = format!("{begin} red{space}.add{ftz}.f32 [{address}], %f2; ld{space}.b32 %r0, [{address}];");
+            check(&body, |_| sum);
+            let body =
+                format!("{begin} atom{space}.add{ftz}.f32 %f3, [{address}], %f2; ld{space}.b32 %r2, [{address}];");
+            check(&format!("{body} mov.b32 %r0, %f3; xor.b32 %r0, %r0, %r2;"), |_| there ^ sum);
+        }
+        for (ftz, sum) in [("", flushed), (".noftz", kept)] {
+            let first = "setp.ne.u32 %p1, %r1, 0; @%p1 bra end;";
+            let body = format!(
+                "{numbers} {first} st.global.f32 [%d2+4], %f1; red.global.add{ftz}.v2.f32 [%d2], {{%f1, %f2}};\n\
+                 ld.global.b32 %r0, [%d2+4];\nend:"
+            );
+            check(&body, |t| if t == 0 { sum } else { 0 });
+        }
+    }
+}
+
+#[test]
 fn clocks_go_on_while_a_thread_sleeps() {
     for (clock, ty, register) in
         [("%clock64", "u64", "%d"), ("%globaltimer", "u64", "%d"), ("%clock", "u32", "%r"), ("%clock_hi", "u32", "%r")]

@@ -224,6 +224,7 @@ const FAMILIES: &[(&str, &[&str], &[&str])] = &[
             "inc.u32",
             "dec.u32",
             "add.f32",
+            "add.noftz.f32",
             "add.noftz.f16x2",
             "add.noftz.bf16",
         ],
@@ -236,7 +237,11 @@ const FAMILIES: &[(&str, &[&str], &[&str])] = &[
             "dec.u32", "add.f32", "add.f64",
         ],
     ),
-    ("atomics of vectors", &["atom.global", "red.global"], &["add.v4.f32", "add.noftz.v8.f16", "min.noftz.v2.bf16x2"]),
+    (
+        "atomics of vectors",
+        &["atom.global", "red.global"],
+        &["add.v4.f32", "add.noftz.v2.f32", "add.noftz.v8.f16", "min.noftz.v2.bf16x2"],
+    ),
     (
         "lanes among each other",
         &["shfl.sync", "vote.sync", "match", "redux.sync", "elect", "bar.warp"],

@@ -16,6 +16,11 @@ fn float(format: Format, a: u64, b: u64) -> u64 {
     format.encode(&format.decode(a).plus(&format.decode(b), Way::Nearest), Way::Nearest)
 }
 
+/// A sum of single precision in global memory, where numbers below the smallest normal one are zeros.
+fn flushing(old: u64, x: u64) -> u64 {
+    F32.flushed(float(F32, F32.flushed(old), F32.flushed(x)))
+}
+
 fn halves(format: Format, a: u64, b: u64, f: fn(Format, u64, u64) -> u64) -> u64 {
     f(format, a & 0xffff, b & 0xffff) | f(format, a >> 16, b >> 16) << 16
 }
@@ -28,7 +33,7 @@ fn most(format: Format, a: u64, b: u64) -> u64 {
     format.encode(&format.decode(a).most(&format.decode(b), false), Way::Nearest)
 }
 
-const UPDATES: [Update; 34] = [
+const UPDATES: [Update; 35] = [
     ("add.u32", 4, R, |old, x, _| old.wrapping_add(x)),
     ("add.s32", 4, R, |old, x, _| old.wrapping_add(x)),
     ("add.u64", 8, D, |old, x, _| old.wrapping_add(x)),
@@ -49,6 +54,7 @@ const UPDATES: [Update; 34] = [
     ("inc.u32", 4, R, |old, x, _| if old >= x { 0 } else { old + 1 }),
     ("dec.u32", 4, R, |old, x, _| if old == 0 || old > x { x } else { old - 1 }),
     ("add.f32", 4, F, |old, x, _| float(F32, old, x)),
+    ("add.noftz.f32", 4, F, |old, x, _| float(F32, old, x)),
     ("add.noftz.f16", 2, H, |old, x, _| float(F16, old, x)),
     ("add.noftz.bf16", 2, H, |old, x, _| float(BF16, old, x)),
     ("add.noftz.f16x2", 4, R, |old, x, _| halves(F16, old, x, float)),
@@ -66,8 +72,8 @@ const UPDATES: [Update; 34] = [
     ("add.f64", 8, E, |old, x, _| float(F64, old, x)),
     ("add.noftz.f16x2", 4, R, |old, x, _| halves(F16, old, x, float)),
 ];
-const REDUCTIONS: usize = 24;
-const OWN_UPDATES: usize = 29;
+const REDUCTIONS: usize = 25;
+const OWN_UPDATES: usize = 30;
 
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
@@ -116,13 +122,15 @@ impl Statement for Own {
     }
 
     fn execute(&self, block: &mut Block, active: &[usize]) {
-        let (_, bytes, kind, new) = UPDATES[self.update];
+        let (update, bytes, kind, new) = UPDATES[self.update];
+        let flushes = update == "add.f32" && self.area == Area::Apart;
         for at in active {
             let lane = &mut block.lanes[*at];
             let [x, y] = self.operands.map(|n| lane.get(kind, n));
             let cell = &mut lane.own[self.area as usize][self.place * bytes..(self.place + 1) * bytes];
             let before = number(cell);
-            cell.copy_from_slice(&new(before, x, y).to_le_bytes()[..bytes]);
+            let after = if flushes { flushing(before, x) } else { new(before, x, y) };
+            cell.copy_from_slice(&after.to_le_bytes()[..bytes]);
             if let Some(old) = self.old {
                 lane.set(kind, old, before);
             }
@@ -143,8 +151,9 @@ struct Vector {
 /// Atomics of vectors: name up to the vector, the type behind it, bytes, registers, most elements, and the update.
 type VectorUpdate = (&'static str, &'static str, usize, Kind, usize, fn(u64, u64) -> u64);
 
-const VECTORS: [VectorUpdate; 9] = [
-    ("add", "f32", 4, F, 4, |old, x| float(F32, old, x)),
+const VECTORS: [VectorUpdate; 10] = [
+    ("add", "f32", 4, F, 4, flushing),
+    ("add.noftz", "f32", 4, F, 4, |old, x| float(F32, old, x)),
     ("add.noftz", "f16", 2, H, 8, |old, x| float(F16, old, x)),
     ("min.noftz", "f16", 2, H, 8, |old, x| least(F16, old, x)),
     ("max.noftz", "bf16", 2, H, 8, |old, x| most(BF16, old, x)),
@@ -210,7 +219,7 @@ struct Common {
 
 /// What word `number` is updated with: those of one operand that commute, and of those that count the last.
 fn common(number: usize) -> usize {
-    const SAME: [usize; 22] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 29, 30, 31, 32, 33];
+    const SAME: [usize; 22] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 30, 31, 32, 33, 34];
     SAME[number % SAME.len()]
 }
 

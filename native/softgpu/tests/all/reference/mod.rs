@@ -283,7 +283,7 @@ impl Program {
         let Text { lines, counters, masks, scratches, .. } = self.written();
         let mut text = Text::default();
         let table: Vec<String> = self.table.iter().map(u8::to_string).collect();
-        put!(text, ".version 8.8\n.target sm_100a\n.address_size 64\n{}", calls::FUNCTIONS);
+        put!(text, ".version 9.4\n.target sm_100a\n.address_size 64\n{}", calls::FUNCTIONS);
         put!(text, ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);");
         put!(text, ".const .align 16 .b8 fixed[{TABLE}] = {{{}}};", table.join(", "));
         put!(text, ".shared .align 16 .b8 tile[512];\n.shared .align 16 .b8 mine[{}];", THREADS * OWN);
