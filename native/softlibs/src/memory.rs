@@ -144,7 +144,7 @@ impl Place {
             let data = load_numbers(memory, self.address, rows * columns, self.single)?;
             return Ok(Matrix { rows, columns, data });
         }
-        let mut data = Vec::new();
+        let mut data = room(rows * columns);
         for column in 0..columns {
             let address = self.address + (column * self.lead * bytes_of::<T>(self.single)) as u64;
             data.extend(load_numbers::<T>(memory, address, rows, self.single)?);
@@ -178,8 +178,15 @@ impl Place {
     }
 }
 
+/// Room for so many elements, if the lease has it: for what is pushed one by one, of which growing would take twice as much.
+pub fn room<T>(count: usize) -> Vec<T> {
+    let data = Vec::with_capacity(count);
+    meter::check();
+    data
+}
+
 /// A column-major matrix without gaps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Matrix<T> {
     pub rows: usize,
     pub columns: usize,
@@ -219,7 +226,18 @@ impl<T: Copy + Zeroable> Matrix<T> {
 
     /// Each element by its row and column.
     pub fn build(rows: usize, columns: usize, element: impl Fn(usize, usize) -> T) -> Self {
-        let data = (0..columns).flat_map(|column| (0..rows).map(move |row| (row, column)));
-        Self { rows, columns, data: data.map(|(row, column)| element(row, column)).collect() }
+        let mut data = room(rows * columns);
+        for column in 0..columns {
+            data.extend((0..rows).map(|row| element(row, column)));
+        }
+        Self { rows, columns, data }
+    }
+}
+
+impl<T: Copy> Clone for Matrix<T> {
+    fn clone(&self) -> Self {
+        let mut data = room(self.data.len());
+        data.extend_from_slice(&self.data);
+        Self { data, ..*self }
     }
 }

@@ -1,6 +1,6 @@
 //! Elements of any cudaDataType, computed with in one of the four types of BLAS.
 
-use crate::memory::{Fault, Matrix, Memory, Place, Vector, load, store};
+use crate::memory::{Fault, Matrix, Memory, Place, Vector, load, room, store};
 use crate::number::Field;
 use crate::{Problem, unsupported};
 use bytemuck::Pod;
@@ -190,7 +190,7 @@ pub fn load_matrix<T: Field>(memory: &dyn Memory, kind: Kind, place: Place) -> R
     if place.lead == rows {
         return Ok(Matrix { rows, columns, data: load_as(memory, kind, place.address, rows * columns)? });
     }
-    let mut data = Vec::new();
+    let mut data = room(rows * columns);
     for column in 0..columns {
         let address = place.address + (column * place.lead * kind.bytes()) as u64;
         data.extend(load_as::<T>(memory, kind, address, rows)?);
