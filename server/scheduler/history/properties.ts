@@ -274,7 +274,7 @@ const guaranteesAreReached: Check = ({ before, after, round }) => {
   return undefined;
 };
 
-const FOR_A_DEVICE: ReadonlySet<string> = new Set(["free-device", "order"]);
+const FOR_A_DEVICE: ReadonlySet<string> = new Set(["free-device", "order", "pinned"]);
 
 /** Room is made within the longer of the notice and the minimum run time; no team has longer ones than the pool. */
 const roomIsMadeInTime: Check = ({ before, round }) => {
