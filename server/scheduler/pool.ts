@@ -274,8 +274,10 @@ export class Pool {
   #reclaimable(at: number): Reclaimable {
     const outside = this.#outsideAt(at);
     const notBefore = (leaseId: string) => this.#outsideFrom(leaseId, at);
-    const { leases, units } = { leases: this.#byDevice, units: this.#units };
-    return { ...this.#releases, leases, outside, takenFor: this.#taken, units, notBefore };
+    return {
+      ...this.#releases,
+      ...{ leases: this.#byDevice, outside, takenFor: this.#taken, units: this.#units, notBefore },
+    };
   }
 
   /** Keeps the devices on which it will fit first; when that is. */

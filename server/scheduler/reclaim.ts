@@ -85,8 +85,8 @@ export function noticeFor(holding: Holding, requestId: string, from: Releases): 
   const notBefore = from.notBefore(groupOf(holding));
   const releaseAt = Math.max(now + noticeMs, Math.min(grantedAt, now) + minRunMs, notBefore);
   const latest = Math.max(now + Math.max(noticeMs, minRunMs), notBefore);
-  const late = notBefore <= now || (notice !== undefined && notice.releaseAt >= notBefore);
-  const holds = notice !== undefined && notice.at <= now && late && notice.releaseAt <= latest;
+  const lateEnough = notBefore <= now || (notice !== undefined && notice.releaseAt >= notBefore);
+  const holds = notice !== undefined && notice.at <= now && lateEnough && notice.releaseAt <= latest;
   return holds ? { ...notice, requestId } : { requestId, at: now, releaseAt };
 }
 
