@@ -5,7 +5,7 @@ import type { KubernetesObject, V1Pod } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubectl } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
-import { buildPolicies, enforcePolicies } from "#scripts/cluster/policies.ts";
+import { enforcePolicies, policiesProgram } from "#scripts/cluster/policies.ts";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { JUPYTER_PORT, namespaceOf, podName } from "#server/launchers/kubernetes/objects.ts";
 import {
@@ -81,7 +81,6 @@ function podOf({ name, namespace, labels, ports }: Server): V1Pod {
   };
 }
 
-let program: string;
 let installation: Installation;
 let outside: ChildProcess | undefined;
 let stopEnforcing: () => Promise<void>;
@@ -89,7 +88,6 @@ let first: string;
 let second: string;
 const made: KubernetesObject[] = [];
 beforeAll(async () => {
-  program = await buildPolicies(process.cwd());
   outside = await makeOutside();
   const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: SERVERS } };
   for (const object of [namespace, ...servers.map(podOf)]) {
@@ -101,12 +99,13 @@ beforeAll(async () => {
   for (const id of [first, second]) await installation.observed(id, "running$");
   for (const { name, namespace: where } of servers)
     await kubectl(machine, "wait", "--for=condition=Ready", `pod/${name}`, "--namespace", where, "--timeout=60s");
-}, 900_000);
+}, 300_000);
 afterAll(async () => {
   await stopEnforcing?.();
   await installation?.stop();
   for (const object of made) await cluster.objects.delete(object, undefined, undefined, 0).catch(() => undefined);
-  outside?.kill();
+  if (outside === undefined) return;
+  outside.kill();
   await execute("ip", ["netns", "del", "sluice-outside"]);
 });
 
@@ -171,7 +170,7 @@ it("reaches and is reached by everybody where nothing enforces policies", async 
 });
 
 it("reaches what it may, and never the address at which clouds hand out credentials", async () => {
-  stopEnforcing = await enforcePolicies(machine, program);
+  stopEnforcing = await enforcePolicies(machine, await policiesProgram(process.cwd()));
   expect(await reachedFromWorkspace()).toEqual({
     ...everything,
     "another port of the broker's": false,

@@ -19,12 +19,17 @@ const HANDED_OVER = [
   ...["-j", "NFQUEUE", "--queue-num", QUEUE],
 ];
 
-/** Compiles what enforces them if it is missing (some minutes on two cores); gives the program's path. */
-export async function buildPolicies(root: string): Promise<string> {
-  const folder = cacheFolder(`policies-${(await fingerprint(root, [SOURCE])).slice(0, 16)}`);
-  const program = path.join(folder, "policies");
-  if (existsSync(program)) return program;
-  await mkdir(folder, { recursive: true });
+/** Where the program lies that enforces them, once it is built. */
+export async function policiesProgram(root: string): Promise<string> {
+  return path.join(cacheFolder(`policies-${(await fingerprint(root, [SOURCE])).slice(0, 16)}`), "policies");
+}
+
+/** Compiles it if it is missing (some minutes on two cores). Needs the module proxy, which the node's network does not reach. */
+export async function buildPolicies(root: string, say: (line: string) => void): Promise<void> {
+  const program = await policiesProgram(root);
+  if (existsSync(program)) return;
+  say("Building what enforces network policies, from its Go module");
+  await mkdir(path.dirname(program), { recursive: true });
   const unfinished = `${program}.${process.pid}`;
   await run("go", ["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", unfinished, "."], {
     cwd: path.join(root, SOURCE),
@@ -32,7 +37,6 @@ export async function buildPolicies(root: string): Promise<string> {
     background: true,
   });
   await rename(unfinished, program);
-  return program;
 }
 
 /** Starts it in the network of whoever calls, which has to be the node's; gives what ends it. */
