@@ -1,11 +1,11 @@
 /**
  * The pure scheduler with 1,000 devices, 100 teams and 10,000 queued requests: decisions a second over whole rounds
  * (every verdict counts as one decision), the explanation of one request, and a full plan of what to take back when
- * every team below its guarantee asks at once.
+ * every team below its guarantee asks at once, and a whole round where room is made for fifty reservations as well.
  */
 import { evaluate } from "#server/scheduler/queue.ts";
 import { type Reader, seenBy } from "#server/scheduler/seen-by.ts";
-import type { Device, Holding, Quota, Waiting, World } from "#server/scheduler/types.ts";
+import type { Device, Holding, Quota, Reservation, Waiting, World } from "#server/scheduler/types.ts";
 import { explainRules } from "#server/scheduler/why.ts";
 
 const DEVICES = 1_000;
@@ -51,6 +51,10 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
   evaluate(lent);
   const plan = evaluate(lent);
   const reclaim = time(() => evaluate(lent));
+  const reserved = reservedPool(empty, queue);
+  evaluate(reserved);
+  const making = evaluate(reserved);
+  const round = time(() => evaluate(reserved));
   return {
     metrics: {
       decisions_per_s: (decisions / spent) * 1000,
@@ -61,6 +65,9 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
       cpu_reclaim_ms: reclaim.cpu,
       granted: grants,
       reclaim_notices: plan.notices.length,
+      reserved_round_ms: round.wall,
+      cpu_reserved_round_ms: round.cpu,
+      reserved_notices: making.notices.length,
       reclaim_claims: new Set(plan.notices.map(({ notice }) => notice.requestId)).size,
     },
   };
@@ -138,6 +145,15 @@ function lentPool(empty: World): World {
     return { ...request(index), teamId: `t${TEAMS / 2 + index}`, milli: 1000, memoryBytes: 0, guaranteedOnly: false };
   });
   return { ...empty, holdings, queue };
+}
+
+/** A full pool and a long queue, where a fifth is reserved in halves: some of it now, some of it soon. */
+function reservedPool(empty: World, queue: Waiting[]): World {
+  const reservations = Array.from({ length: TEAMS / 2 }, (_, index): Reservation => {
+    const from = empty.now + (index % 4) * 30_000;
+    return { id: `v${index}`, teamId: `t${index}`, milli: 4_000, unitMilli: 500, from, to: from + HOUR };
+  });
+  return { ...fullPool(empty, queue), reservations };
 }
 
 function held(device: Device, teamId: string, milli: number, index: number): Holding {

@@ -10,7 +10,7 @@ import { insideGuarantee, orderInTeam, placing, quotaObstacle, shapeOf } from ".
 import { aboveQuota, moreLater } from "./later.ts";
 import { leastChargeOn, neverFits } from "./never.ts";
 import { type Asker, pieceOn } from "./placement.ts";
-import { Pool, type Revision, sameIds } from "./pool.ts";
+import { Pool, type Reserved, type Revision, sameIds } from "./pool.ts";
 import { type Unit, unitsLeft } from "./reservation.ts";
 import type { Room } from "./room.ts";
 import { promisesNow } from "./share.ts";
@@ -22,12 +22,16 @@ import type { Obstacle, Placement, Round, Verdict, Waiting, World } from "./type
 type Line = { team: TeamState; requests: Waiting[]; at: number };
 type Granted = Extract<Verdict, { state: "granted" }>;
 
+/** What a pass has found that all of the next one has to know. */
+export type Found = { revisions: ReadonlyMap<string, Revision>; reserved?: Reserved | undefined };
+
 /** After so many requests a pass may rest: they take some milliseconds. */
 const AT_ONCE = 500;
 
 export class Pass {
   readonly #world: World;
   readonly #revisions: ReadonlyMap<string, Revision>;
+  readonly #reserved: Reserved | undefined;
   readonly #revised = new Map<string, Revision>();
   #replanned = false;
   readonly #teams: ReadonlyMap<string, TeamState>;
@@ -44,33 +48,41 @@ export class Pass {
   #judged = 0;
 
   /** Whom others' places depend on is added to `bearing`. */
-  constructor(world: World, bearing: Set<string>, revisions: ReadonlyMap<string, Revision> = new Map()) {
+  constructor(world: World, bearing: Set<string>, { revisions, reserved }: Found) {
     this.#world = world;
     this.#bearing = bearing;
     this.#revisions = revisions;
+    this.#reserved = reserved;
     this.#present = world.devices.filter((device) => device.state !== "gone").length;
     const promises = promisesNow(world);
-    this.#pool = new Pool(world, promises);
+    this.#pool = new Pool(world, promises, reserved);
     this.#teams = teamsOf(world.holdings, promises);
   }
 
   /** The round, or what the next pass of the same world has to know from the start. Yields where it may rest. */
-  *run(): Generator<void, { round: Round } | { revised: ReadonlyMap<string, Revision> }> {
+  *run(): Generator<void, { round: Round } | { found: Found }> {
     const queue = this.#world.queue.map((request) => this.#underPolicy(request));
     const waiting = this.#revisions.size === 0 ? queue : this.#asRevised(queue);
     this.#pool.keepWhatIsKept(waiting, this.#revisions);
     this.#setAside(waiting.filter((request) => request.keptGpuIds?.length).sort(byAge));
     yield* this.#judgeClaims(this.#notGranted(waiting));
-    if (this.#revised.size > 0) return { revised: new Map([...this.#revisions, ...this.#revised]) };
+    if (this.#revised.size > 0) return this.#anewWith({ revisions: new Map([...this.#revisions, ...this.#revised]) });
     const moved = [...this.#grantsThatMove(), ...this.#grantsThatOvertake()];
-    if (moved.length > 0) return { revised: this.#withPlaced(moved) };
+    if (moved.length > 0) return this.#anewWith({ revisions: this.#withPlaced(moved) });
     const units = unitsLeft(this.#world, this.#teams, () => this.#pool.held());
     for (const unit of units) this.#pool.keepUnit(unit);
+    // Who was told for one part may have made room for another, too: then somebody else is spared.
+    const reserved = this.#pool.newlyReserved();
+    if (reserved) return this.#anewWith({ reserved });
     yield* this.#judgeSurplus();
     const first = [...this.#grantsThatMove(), ...this.#grantsThatOvertake(), ...this.#grantsOfReserved(units)];
-    if (first.length > 0) return { revised: this.#withPlaced(first) };
+    if (first.length > 0) return this.#anewWith({ revisions: this.#withPlaced(first) });
     const bearing = this.#bearing;
     return { round: { verdicts: numbered(this.#verdicts), ...this.#pool.changes(queue), bearing } };
+  }
+
+  #anewWith(found: Partial<Found>): { found: Found } {
+    return { found: { revisions: this.#revisions, reserved: this.#reserved, ...found } };
   }
 
   #asRevised(queue: readonly Waiting[]): readonly Waiting[] {

@@ -18,6 +18,12 @@ import type { Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
  */
 export type Revision = { placed: readonly string[] } | { kept: readonly string[]; told: readonly string[] };
 
+/**
+ * Lease → the reservation for which it is known to go: it was told so in a round before, or a pass before has found it.
+ * Others of its parts come where these make room, before anybody else is told.
+ */
+export type Reserved = ReadonlyMap<string, string>;
+
 export class Pool {
   readonly #world: World;
   readonly #quotas: ReadonlyMap<string, Quota>;
@@ -35,6 +41,7 @@ export class Pool {
   readonly #taken = new Map<string, string>();
   /** With when the room is due. */
   readonly #plans = new Map<string, Plan & { at: number }>();
+  readonly #reserved: Reserved;
   /** Parts of reservations for which room is made. */
   readonly #units = new Set<string>();
   /** What is kept for parts of reservations, and until when. */
@@ -55,7 +62,7 @@ export class Pool {
   /** Teams and shapes for which nothing can be taken back. */
   readonly #withoutPlan = new Set<string>();
 
-  constructor(world: World, promises: Promises) {
+  constructor(world: World, promises: Promises, reserved: Reserved = new Map()) {
     const { quotas } = promises;
     this.#world = world;
     this.#quotas = quotas;
@@ -67,6 +74,10 @@ export class Pool {
     this.#rooms = [...this.#roomById.values()].sort(byName);
     this.#byDevice = byDevice(world.holdings);
     this.#held = leasesOf(world.holdings);
+    const told = this.#held.flatMap(({ id, first: { notice } }): [string, string][] =>
+      notice === undefined ? [] : [[id, reservationIdOf(notice.requestId)]],
+    );
+    this.#reserved = new Map([...told, ...reserved]);
   }
 
   room(gpuId: string | undefined): Room | undefined {
@@ -175,6 +186,15 @@ export class Pool {
     for (const one of over) take(one.room, one);
   }
 
+  /** Who goes for the sake of reservations, when some of them were not known to before. */
+  newlyReserved(): Reserved | undefined {
+    const goes = [...this.#units].flatMap((unitId) =>
+      (this.#plans.get(unitId)?.leaseIds ?? []).map((id): [string, string] => [id, reservationIdOf(unitId)]),
+    );
+    const isNew = goes.some(([id, reservationId]) => this.#reserved.get(id) !== reservationId);
+    return isNew ? new Map([...this.#reserved, ...goes]) : undefined;
+  }
+
   #makeForUnit(asker: Asker, at: number, until: number): void {
     const { request } = asker;
     const shape = `${reservationIdOf(request.requestId)}/${request.milli}/${at}`;
@@ -276,7 +296,8 @@ export class Pool {
     const notBefore = (leaseId: string) => this.#outsideFrom(leaseId, at);
     return {
       ...this.#releases,
-      ...{ leases: this.#byDevice, outside, takenFor: this.#taken, units: this.#units, notBefore },
+      ...{ leases: this.#byDevice, outside, takenFor: this.#taken, units: this.#units, reserved: this.#reserved },
+      notBefore,
     };
   }
 

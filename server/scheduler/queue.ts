@@ -1,6 +1,5 @@
 /** The queue of one GPU type: what happens to each that waits. */
-import { Pass } from "./pass.ts";
-import type { Revision } from "./pool.ts";
+import { type Found, Pass } from "./pass.ts";
 import { byAge } from "./team-state.ts";
 import type { Round, Verdict, Waiting, World } from "./types.ts";
 
@@ -16,13 +15,13 @@ export function evaluate(world: World): Round {
 /** The same in steps of some milliseconds each: between two of them others may have their turn. */
 function* evaluating(given: World): Generator<void, Round> {
   const world = eachOnce(given);
-  let revisions: ReadonlyMap<string, Revision> = new Map();
+  let found: Found = { revisions: new Map() };
   // Who mattered in any pass does.
   const bearing = new Set<string>();
   for (;;) {
-    const outcome = yield* new Pass(world, bearing, revisions).run();
+    const outcome = yield* new Pass(world, bearing, found).run();
     if ("round" in outcome) return outcome.round;
-    revisions = outcome.revised;
+    ({ found } = outcome);
   }
 }
 

@@ -21,6 +21,8 @@ export type Reclaimable = {
   takenFor: ReadonlyMap<string, string>;
   /** Parts of reservations for which room is made: others of them may lie beside them. */
   units: ReadonlySet<string>;
+  /** Lease → the reservation for which it is known to go. */
+  reserved: ReadonlyMap<string, string>;
 } & Releases;
 
 /** What decides when a lease that is taken back is released. */
@@ -31,6 +33,9 @@ export type Releases = {
   /** It lies inside its team's guarantee until then. */
   notBefore: (leaseId: string) => number;
 };
+
+/** For one request: who is known to go for it. */
+type Making = Reclaimable & { told: ReadonlySet<string> };
 
 /** Devices, who leaves each of them, and when the last has left. */
 export type Plan = { pieces: { room: Room; leaving: Holding[] }[]; leaseIds: string[]; releaseAt: number };
@@ -44,10 +49,11 @@ const CHANGE = 1 / 1024;
 /** The plan that takes least from others; nothing when none makes the request fit. */
 export function planReclaim(asker: Asker, rooms: readonly Room[], from: Reclaimable): Plan | undefined {
   const parts = new Map<Room, Part>();
+  const making = { ...from, told: toldFor(asker.request, from) };
   const count = devicesOf(asker.request);
   let least = Number.POSITIVE_INFINITY;
   for (const room of rooms) {
-    const part = partOn(asker, room, from, count === 1 ? least : Number.POSITIVE_INFINITY);
+    const part = partOn(asker, room, making, count === 1 ? least : Number.POSITIVE_INFINITY);
     if (part === undefined) continue;
     parts.set(room, part);
     least = Math.min(least, part.cost);
@@ -96,7 +102,7 @@ export function releaseOf(holding: Holding, from: Releases): number {
 }
 
 /** What one device would cost, unless it costs more than `bound`. */
-function partOn(asker: Asker, room: Room, from: Reclaimable, bound: number): Part | undefined {
+function partOn(asker: Asker, room: Room, from: Making, bound: number): Part | undefined {
   const { request, policyOf } = asker;
   if (!mayLie(asker, room)) return undefined;
   const { hold } = room;
@@ -106,10 +112,11 @@ function partOn(asker: Asker, room: Room, from: Reclaimable, bound: number): Par
   if (piece.milli > asker.headroomMilli) return undefined;
   let [milli, bytes] = beside ? [hold.spareMilli, hold.spareBytes] : [room.freeMilli, room.freeBytes];
   const there = from.leases.get(room.device.id) ?? [];
-  const own = (holding: Holding) =>
-    from.takenFor.get(groupOf(holding)) === request.requestId || isToldFor(holding, request);
   const change = request.keptGpuIds?.includes(room.device.id) ? 0 : CHANGE;
-  if (piece.milli - milli + change >= bound && !there.some((holding) => holding.ending || own(holding)))
+  if (
+    piece.milli - milli + change >= bound &&
+    !there.some((holding) => holding.ending || from.told.has(groupOf(holding)))
+  )
     return undefined;
   const leaving: Holding[] = [];
   const leavingOf = new Map<string, number>();
@@ -144,23 +151,27 @@ function partOn(asker: Asker, room: Room, from: Reclaimable, bound: number): Par
 /** Parts of reservations are asked for by nobody yet. */
 const isUnit = ({ requestId }: Pick<Waiting, "requestId">): boolean => reservationIdOf(requestId) !== requestId;
 
-/** Whether it was told to go in a round before for the reservation of which this is a part. */
-function isToldFor({ notice }: Holding, unit: Waiting): boolean {
-  return notice !== undefined && isUnit(unit) && reservationIdOf(notice.requestId) === reservationIdOf(unit.requestId);
+/** Leases that are known to go for a request, or for the reservation of which this is a part. */
+function toldFor(request: Waiting, { takenFor, reserved }: Reclaimable): ReadonlySet<string> {
+  const told = new Set<string>();
+  for (const [leaseId, claimant] of takenFor) if (claimant === request.requestId) told.add(leaseId);
+  if (!isUnit(request)) return told;
+  const own = reservationIdOf(request.requestId);
+  for (const [leaseId, reservationId] of reserved) if (reservationId === own) told.add(leaseId);
+  return told;
 }
 
 type Victim = { holding: Holding; lease: Lease; told: boolean };
 
 /** Whom a request may take on a device: those who were told for it already, then those that lose least. */
-function victimsOn(there: readonly Holding[], { request }: Asker, from: Reclaimable): Victim[] {
+function victimsOn(there: readonly Holding[], { request }: Asker, from: Making): Victim[] {
   const victims = there.flatMap((holding): Victim[] => {
     const lease = from.outside.get(groupOf(holding));
     if (lease === undefined || holding.ending || holding.teamId === request.teamId) return [];
     const claimant = from.takenFor.get(lease.id);
     if (claimant !== undefined && claimant !== request.requestId) return [];
     // Room for a reservation is made where it was begun to be made, whichever part of it that was for.
-    const told = claimant !== undefined || isToldFor(holding, request);
-    return [{ holding, lease, told }];
+    return [{ holding, lease, told: from.told.has(lease.id) }];
   });
   if (victims.length < 2) return victims;
   return victims.sort(

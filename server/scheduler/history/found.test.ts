@@ -127,4 +127,13 @@ describe("a round leaves nothing to grant for the next one where", () => {
     const { round } = play({ setup, events }, evaluate).round();
     expect(round).toMatchObject({ notices: [], kept: [] });
   });
+
+  test("one lease makes room for two parts of a reservation, and another had been found for the first of them", () => {
+    const setup = { devices: devices(3), quotas: teams([1500, 1500], [0, 1000], [0, 1000]) };
+    const own: Event = { do: "reserve", team: BIO, person: 0, units: 3, inMinutes: 0, minutes: 5 };
+    const borrowed = [ask(VISION, 1000), ask(BIO, 1000, { person: 1 }), own, ask(VISION, 1, { memoryBytes: GIB })];
+    const machine = play({ setup, events: [...borrowed, { do: "delete-team", team: VISION }] }, evaluate);
+    expect(machine.happened.at(-1)?.round.notices.map(({ leaseId }) => leaseId)).toEqual(["r00#1"]);
+    expect(machine.round().round).toMatchObject({ notices: [], withdrawn: [] });
+  });
 });
