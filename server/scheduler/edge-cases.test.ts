@@ -6,7 +6,7 @@ import { prove } from "./packing.ts";
 import { decide, evaluate, evaluateQueue } from "./queue.ts";
 import { seenBy, seenByAsker } from "./seen-by.ts";
 import { device, holding, quota, waiting, world } from "./testing.ts";
-import type { Holding, Quota, Reservation, Waiting, World } from "./types.ts";
+import type { Holding, Quota, Reservation, Round, Waiting, World } from "./types.ts";
 import { explainRules } from "./why.ts";
 
 const GIB = 1024 ** 3;
@@ -504,6 +504,23 @@ describe("the rules besides", () => {
       expect(evaluate({ ...world1, now: hour - 30 * minute }).notices).toEqual([]);
     });
 
+    test("takes from nobody who will have left by then", () => {
+      const ending = (expiresAt: number) => [lend("a", "0", 1000), lend("b", "1", 1000, { expiresAt })];
+      expect(told(at(lead, ending(due), [reserve("r", 1000, 500)]))).toEqual([]);
+      expect(told(at(lead, ending(due), [reserve("r", 2000, 500)]))).toEqual([["a", due]]);
+      // One that ends later, or is made longer, is taken as any other.
+      expect(told(at(lead, ending(hour), [reserve("r", 2000, 500)]))).toHaveLength(2);
+    });
+
+    test("for a person is not made where room is being made for what they ask already", () => {
+      const hers = [reserve("r", 1000, 1000, { userId: "ada" })];
+      const holdings = [lend("a", "0", 1000), lend("b", "1", 1000)];
+      const rich = [quota("vision", 1000, 1000), ...quotas.slice(1)];
+      const asks = world({ devices: two, policy, holdings, reservations: hers, now: lead, quotas: rich });
+      expect(evaluate({ ...asks, queue: [waiting("now", 1000)] }).notices).toHaveLength(1);
+      expect(evaluate({ ...asks, queue: [waiting("now", 1000, { userId: "bob" })] }).notices).toHaveLength(2);
+    });
+
     test("that is being made for one is there for the next one, too", () => {
       const [r1, r2] = [
         reserve("r1", 1000, 1000, { to: hour + minute }),
@@ -601,6 +618,43 @@ describe("the rules besides", () => {
     expect(released({ minRunMs: 0 })).toEqual({ "nlp's": 131_000, "bio's": 160_000 });
     expect(released({ minRunMs: 0, noticeMs: 10_000 })).toEqual({ "nlp's": 111_000, "bio's": 160_000 });
     expect(released({ noticeMs: 90_000 })).toEqual({ "nlp's": 191_000, "bio's": 160_000 });
+  });
+
+  describe("room for two teams on one device", () => {
+    const quotas = [quota("vision", 500, 1000), quota("nlp", 500, 1000), quota("bio", 0, 2000)];
+    const queue = [waiting("vision's", 500), waiting("nlp's", 500, { teamId: "nlp", createdAt: 1 })];
+    const borrowed = (leaseId: string, gpuId: string, milli: number) =>
+      holding(leaseId, gpuId, milli, { teamId: "bio", borrowed: true });
+    const told = (round: Round) => round.notices.map(({ leaseId, notice }) => [leaseId, notice.requestId]);
+
+    test("is made for both at once, and whose has gone first comes first", () => {
+      const holdings = [borrowed("a", "0", 500), borrowed("b", "0", 500)];
+      const before = world({ quotas, queue, holdings });
+      const round = evaluate(before);
+      expect(told(round)).toEqual([
+        ["a", "vision's"],
+        ["b", "nlp's"],
+      ]);
+      const kept = queue.map((one) => ({ ...one, keptGpuIds: ["0"] }));
+      const [one, other] = holdings.map((lease, index) => ({ ...lease, notice: round.notices[index]?.notice }));
+      if (one === undefined || other === undefined) throw new Error("there are two");
+      const next = (gone: Holding) => evaluate({ ...before, queue: kept, holdings: gone === one ? [other] : [one] });
+      const granted = ({ verdicts }: Round) => verdicts.filter(({ state }) => state === "granted");
+      expect(granted(next(one))).toMatchObject([{ requestId: "vision's" }]);
+      expect(granted(next(other))).toMatchObject([{ requestId: "nlp's" }]);
+      expect(next(one)).toMatchObject({ notices: [], withdrawn: [] });
+    });
+
+    test("is made once where one that goes leaves enough for both", () => {
+      const devices = [device("0"), device("1")];
+      const holdings = [borrowed("a", "0", 1000), borrowed("b", "1", 1000)];
+      const round = evaluate(world({ devices, quotas, queue, holdings }));
+      expect(told(round)).toEqual([["a", "vision's"]]);
+      expect(round.verdicts).toMatchObject([
+        { requestId: "vision's", obstacle: { rule: "reclaim", leaseIds: ["a"] } },
+        { requestId: "nlp's", obstacle: { rule: "reclaim", leaseIds: ["a"] } },
+      ]);
+    });
   });
 
   test("a lost server scales guarantees down in proportion", () => {

@@ -3,7 +3,7 @@
 import { type CoTenancyOf, mayJoin, mayShare } from "./allowed.ts";
 import { WHOLE } from "./amount.ts";
 import { type Asker, type Candidate, closest, devicesOf, mayLie, pieceOn } from "./placement.ts";
-import { type End, type Room, spareFor } from "./room.ts";
+import { type End, isKeptForOthers, leave, type Room, spareFor, sumOf } from "./room.ts";
 import type { Holding, Waiting } from "./types.ts";
 
 /** Holdings by device. */
@@ -19,48 +19,40 @@ export function byDevice(holdings: readonly Holding[]): Map<string, Holding[]> {
   return map;
 }
 
-/** Keeps a device: others get what is left of it when `leaving` have gone, at `until`, and the request has come. */
+/** Who leaves a device before one for whom it is kept can come: who is told for its sake, and who ends anyway. */
+export type Leaving = { told: readonly Holding[]; goes: readonly Holding[] };
+
+/**
+ * Keeps a device, beside others that wait for it: who is not among them gets what is left of it when these have gone, at
+ * `until`, and they have come.
+ */
 export function keep(
   request: Waiting,
   room: Room,
-  leaving: readonly Pick<Holding, "milli" | "memoryBytes">[],
+  { told, goes }: Leaving,
   policyOf: CoTenancyOf | undefined,
   until?: number,
 ): void {
-  const piece = pieceOn(request, room);
-  let [spareMilli, spareBytes] = [room.freeMilli - piece.milli, room.freeBytes - piece.memoryBytes];
-  for (const holding of leaving) {
-    spareMilli += holding.milli;
-    spareBytes += holding.memoryBytes;
-  }
-  const { requestId, teamId } = request;
-  room.hold = {
-    requestId,
-    spareMilli,
-    spareBytes,
-    admits: (other) => policyOf === undefined || mayShare(teamId, other, policyOf),
+  leave(room, request.requestId);
+  const share = (one: string, other: string) => policyOf === undefined || mayShare(one, other, policyOf);
+  room.hold ??= {
+    ...{ parts: new Map(), share, goes: new Set() },
+    ...{ spareMilli: room.freeMilli, spareBytes: room.freeBytes },
     ...(until === undefined ? {} : { until }),
   };
-}
-
-/** Keeps a part of a device beside what is kept there already, where others leave as well. */
-export function keepToo(
-  request: Waiting,
-  room: Room,
-  leaving: readonly Pick<Holding, "milli" | "memoryBytes">[],
-  policyOf: CoTenancyOf | undefined,
-): void {
   const { hold } = room;
-  if (hold === undefined) return;
-  const piece = pieceOn(request, room);
-  const { admits } = hold;
-  hold.spareMilli -= piece.milli;
-  hold.spareBytes -= piece.memoryBytes;
-  for (const holding of leaving) {
+  for (const holding of goes) {
+    if (hold.goes.has(holding)) continue;
+    hold.goes.add(holding);
     hold.spareMilli += holding.milli;
     hold.spareBytes += holding.memoryBytes;
   }
-  hold.admits = (other) => admits(other) && (policyOf === undefined || mayShare(request.teamId, other, policyOf));
+  const { requestId, teamId } = request;
+  const [piece, left] = [pieceOn(request, room), sumOf(told)];
+  const part = { teamId, milli: piece.milli - left.milli, memoryBytes: piece.memoryBytes - left.memoryBytes };
+  hold.parts.set(requestId, part);
+  hold.spareMilli -= part.milli;
+  hold.spareBytes -= part.memoryBytes;
 }
 
 /** When a lease ends at the latest, or earlier when its idle limit is nearer. */
@@ -88,7 +80,7 @@ export function readyAt(
 ): Ready | undefined {
   const { request, policyOf } = asker;
   const { hold } = room;
-  if (hold !== undefined && hold.requestId !== request.requestId) return undefined;
+  if (isKeptForOthers(room, request.requestId)) return undefined;
   // The cheapest test first: most devices are full until after the best that is known.
   const full = hold === undefined && room.freeMilli < Math.min(request.milli, WHOLE);
   if (full && (ends[0] === undefined || ends[0].at >= bound)) return undefined;
@@ -128,14 +120,10 @@ export function keepSoonest(
     devicesOf(asker.request) > 1 ? soonestGroup(asker, rooms, endsOn, now) : soonest(asker, rooms, endsOn, now);
   if (chosen === undefined) return undefined;
   for (const { room, leaving, at } of chosen) {
-    const left = endsOn(room).slice(0, leaving);
-    keep(
-      asker.request,
-      room,
-      left.map((end) => end.holding),
-      asker.policyOf,
-      at,
-    );
+    const goes = endsOn(room)
+      .slice(0, leaving)
+      .map((end) => end.holding);
+    keep(asker.request, room, { told: [], goes }, asker.policyOf, at);
   }
   return Math.max(...chosen.map((ready) => ready.at));
 }
@@ -147,7 +135,7 @@ function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => r
   for (const room of rooms) {
     // Most devices are full until after the best that is known, and there are many.
     if (late && room.freeMilli < least) continue;
-    if (room.hold !== undefined && room.hold.requestId !== asker.request.requestId) continue;
+    if (isKeptForOthers(room, asker.request.requestId)) continue;
     const ends = endsOn(room);
     late = best !== undefined && (ends[0]?.at ?? best.at) >= best.at;
     if (late && room.freeMilli < least) continue;

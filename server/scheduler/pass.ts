@@ -69,7 +69,10 @@ export class Pass {
     if (this.#revised.size > 0) return this.#anewWith({ revisions: new Map([...this.#revisions, ...this.#revised]) });
     const moved = [...this.#grantsThatMove(), ...this.#grantsThatOvertake()];
     if (moved.length > 0) return this.#anewWith({ revisions: this.#withPlaced(moved) });
-    const units = unitsLeft(this.#world, this.#teams, () => this.#pool.held());
+    const units = unitsLeft(this.#world, this.#teams, {
+      held: () => this.#pool.held(),
+      isMade: (requestId) => this.#pool.planOf(requestId) !== undefined,
+    });
     for (const unit of units) this.#pool.keepUnit(unit);
     // Who was told for one part may have made room for another, too: then somebody else is spared.
     const reserved = this.#pool.newlyReserved();
@@ -388,7 +391,8 @@ export class Pass {
   /** Nothing when there is nobody who could make room. What was kept for it is kept no longer then. */
   #makeRoom(inside: Asker, team: TeamState): Obstacle | undefined {
     const { request } = inside;
-    const plan = this.#pool.plan(inside, `${request.teamId}/${shapeOf(request, team)}`);
+    const plan =
+      this.#pool.comeBeside(inside) ?? this.#pool.plan(inside, `${request.teamId}/${shapeOf(request, team)}`);
     if (plan === undefined) {
       this.#pool.release(request);
       return undefined;

@@ -1,7 +1,7 @@
 /** Which devices take a request. */
 import { type CoTenancyOf, mayJoin, meets } from "./allowed.ts";
 import { chargeOn, memoryOn, WHOLE } from "./amount.ts";
-import { type Room, spareFor } from "./room.ts";
+import { admits, type Room, spareFor } from "./room.ts";
 import type { Piece, Waiting } from "./types.ts";
 
 /** A request with what its quota leaves for it, and with the policies that bind. */
@@ -42,8 +42,7 @@ export function fits(asker: Asker, room: Room): boolean {
   const spare = spareFor(request.requestId, room);
   if (piece.milli > spare.milli || piece.memoryBytes > spare.bytes || piece.milli > headroomMilli) return false;
   if (policyOf !== undefined && !mayJoin(request.teamId, room, policyOf)) return false;
-  const { hold } = room;
-  return hold === undefined || hold.requestId === request.requestId || hold.admits(request.teamId);
+  return admits(room, request);
 }
 
 /**

@@ -2,13 +2,24 @@
  * The devices of one pass: what is left on them and for whom they are kept, who lies there and when that ends, who may
  * be taken back and for whom that is done already. It knows requests and leases, and nothing of the order of need.
  */
-import { type CoTenancyOf, coTenancyIn } from "./allowed.ts";
-import { byDevice, keep, keepSoonest, keepToo, likelyEnd } from "./hold.ts";
+import { type CoTenancyOf, coTenancyIn, mayJoin } from "./allowed.ts";
+import { byDevice, keep, keepSoonest, likelyEnd } from "./hold.ts";
 import { PARK_MS, timesOf } from "./notice.ts";
 import { type Asker, devicesOf, fits, mayLie, pieceOn, place } from "./placement.ts";
 import { noticeFor, type Plan, planReclaim, type Reclaimable, type Releases, releaseOf } from "./reclaim.ts";
 import { reservationIdOf, type Unit } from "./reservation.ts";
-import { type End, give, type Room, roomOf, take } from "./room.ts";
+import {
+  admits,
+  type End,
+  give,
+  type Hold,
+  isKeptForOthers,
+  leave,
+  type Room,
+  roomOf,
+  spareBeside,
+  take,
+} from "./room.ts";
 import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises, promisesAt } from "./share.ts";
 import type { Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
 
@@ -123,11 +134,10 @@ export class Pool {
     for (const request of waiting) {
       for (const gpuId of request.keptGpuIds ?? []) {
         const room = this.#roomById.get(gpuId);
-        if (room === undefined || room.hold !== undefined) continue;
-        const leaving = (this.#byDevice.get(gpuId) ?? []).filter(
-          (holding) => holding.ending || this.#taken.get(groupOf(holding)) === request.requestId,
-        );
-        keep(request, room, leaving, this.policyOf);
+        if (room === undefined) continue;
+        const there = this.#byDevice.get(gpuId) ?? [];
+        const told = there.filter((one) => !one.ending && this.#taken.get(groupOf(one)) === request.requestId);
+        keep(request, room, { told, goes: there.filter(({ ending }) => ending) }, this.policyOf);
         this.#keeps.add(request.requestId);
       }
     }
@@ -144,7 +154,7 @@ export class Pool {
   chargeWhereKept(request: Waiting): number {
     return (request.keptGpuIds ?? []).reduce((sum, gpuId) => {
       const room = this.#roomById.get(gpuId);
-      return room?.hold?.requestId === request.requestId ? sum + pieceOn(request, room).milli : sum;
+      return room?.hold?.parts.has(request.requestId) ? sum + pieceOn(request, room).milli : sum;
     }, 0);
   }
 
@@ -182,7 +192,8 @@ export class Pool {
       share(piece, over);
       this.#keptForUnits.push(piece);
     }
-    if (rooms === undefined && !this.#keepBeside(asker) && grantable) this.#makeForUnit(asker, at, until);
+    if (rooms === undefined && this.comeBeside(asker, at) === undefined && grantable)
+      this.#makeForUnit(asker, at, until);
     for (const one of over) take(one.room, one);
   }
 
@@ -205,18 +216,45 @@ export class Pool {
       this.#keptForUnits.push({ ...pieceOn(request, room), room, teamId: request.teamId, until });
   }
 
-  /** Whether there is place for one more where room is made for others like it: nobody else is taken back then. */
-  #keepBeside(asker: Asker): boolean {
-    for (const room of this.#rooms) {
-      const { hold } = room;
-      if (hold === undefined || !this.#units.has(hold.requestId) || !hold.admits(asker.request.teamId)) continue;
-      const { milli, memoryBytes } = pieceOn(asker.request, room);
-      if (!mayLie(asker, room) || milli > hold.spareMilli || memoryBytes > hold.spareBytes) continue;
-      hold.spareMilli -= milli;
-      hold.spareBytes -= memoryBytes;
-      return true;
+  /**
+   * Where room is made for others there may be place for one more when they have come: then nobody else is taken back for
+   * it. What is made for later than `at` comes too late.
+   */
+  comeBeside(asker: Asker, at: number = this.#world.now): Plan | undefined {
+    const { request } = asker;
+    const room = devicesOf(request) > 1 ? undefined : this.#rooms.find((one) => this.#isPlaceBeside(asker, one, at));
+    if (room?.hold === undefined) return undefined;
+    this.release(request);
+    const { milli, memoryBytes } = pieceOn(request, room);
+    room.hold.spareMilli -= milli;
+    room.hold.spareBytes -= memoryBytes;
+    const leaseIds = [...room.hold.parts.keys()].flatMap((requestId) => this.toldFor(requestId));
+    const releases = this.#held.flatMap(({ id, first }) =>
+      leaseIds.includes(id) ? [releaseOf(first, this.#releases)] : [],
+    );
+    return { pieces: [{ room, told: [], goes: [] }], leaseIds, releaseAt: Math.max(this.#world.now, ...releases) };
+  }
+
+  #isPlaceBeside(asker: Asker, room: Room, at: number): boolean {
+    const { request, headroomMilli } = asker;
+    const { hold } = room;
+    if (hold === undefined || hold.until !== undefined || !isKeptForOthers(room, request.requestId)) return false;
+    const spare = spareBeside(request.requestId, hold);
+    const { milli, memoryBytes } = pieceOn(request, room);
+    if (milli > Math.min(spare.milli, headroomMilli) || memoryBytes > spare.bytes) return false;
+    const inTime = [...hold.parts.keys()].every((requestId) => (this.#plans.get(requestId)?.at ?? 0) <= at);
+    return inTime && admits(room, request) && mayLie(asker, room) && this.#mayJoinThen(asker, room, hold);
+  }
+
+  /** Whether it may lie beside those who stay when those have gone who are told for the others' sake. */
+  #mayJoinThen({ request, policyOf }: Asker, room: Room, hold: Hold): boolean {
+    if (policyOf === undefined) return true;
+    const leavingOf = new Map<string, number>();
+    for (const holding of this.#byDevice.get(room.device.id) ?? []) {
+      const goes = hold.goes.has(holding) || hold.parts.has(this.#taken.get(groupOf(holding)) ?? "");
+      if (goes) leavingOf.set(holding.teamId, (leavingOf.get(holding.teamId) ?? 0) + 1);
     }
-    return false;
+    return mayJoin(request.teamId, room, policyOf, leavingOf);
   }
 
   #lay(request: Waiting, piece: Piece, borrowed: boolean): void {
@@ -243,10 +281,7 @@ export class Pool {
       return undefined;
     }
     this.release(asker.request);
-    for (const { room, leaving } of plan.pieces) {
-      if (room.hold === undefined) keep(asker.request, room, leaving, this.policyOf);
-      else keepToo(asker.request, room, leaving, this.policyOf);
-    }
+    for (const { room, ...leaving } of plan.pieces) keep(asker.request, room, leaving, this.policyOf);
     for (const leaseId of plan.leaseIds) {
       this.#taken.set(leaseId, requestId);
       this.#insideUntil.set(leaseId, this.#outsideFrom(leaseId, at));
@@ -296,8 +331,8 @@ export class Pool {
     const notBefore = (leaseId: string) => this.#outsideFrom(leaseId, at);
     return {
       ...this.#releases,
-      ...{ leases: this.#byDevice, outside, takenFor: this.#taken, units: this.#units, reserved: this.#reserved },
-      notBefore,
+      ...{ leases: this.#byDevice, outside, takenFor: this.#taken, reserved: this.#reserved, notBefore },
+      goesBy: at > this.#world.now ? at - PARK_MS : Number.NEGATIVE_INFINITY,
     };
   }
 
@@ -342,7 +377,7 @@ export class Pool {
   /** What was kept for it, and those who were told for its sake, are free for others. */
   release({ requestId }: Waiting): void {
     if (!this.#keeps.delete(requestId)) return;
-    for (const room of this.#rooms) if (room.hold?.requestId === requestId) room.hold = undefined;
+    for (const room of this.#rooms) leave(room, requestId);
     for (const [leaseId, claimant] of this.#taken) if (claimant === requestId) this.#taken.delete(leaseId);
     this.#forgetEnds();
   }
@@ -351,11 +386,11 @@ export class Pool {
   #heldFor(asker: Asker): string | undefined {
     for (const room of this.#rooms) {
       const { hold } = room;
-      if (hold === undefined || hold.requestId === asker.request.requestId) continue;
+      if (hold === undefined || !isKeptForOthers(room, asker.request.requestId)) continue;
       room.hold = undefined;
       const wouldFit = fits(asker, room);
       room.hold = hold;
-      if (wouldFit) return hold.requestId;
+      if (wouldFit) return [...hold.parts.keys()].find((other) => other !== asker.request.requestId);
     }
     return undefined;
   }

@@ -4,13 +4,13 @@
  * nobody is disturbed for nothing.
  */
 import { mayJoin } from "./allowed.ts";
-import type { ByDevice } from "./hold.ts";
+import type { ByDevice, Leaving } from "./hold.ts";
 import { type Asker, type Candidate, closest, devicesOf, mayLie, pieceOn } from "./placement.ts";
 import { reservationIdOf } from "./reservation.ts";
-import type { Room } from "./room.ts";
+import { admits, isKeptForOthers, type Room, spareFor } from "./room.ts";
 import type { Lease } from "./share.ts";
 import { groupOf } from "./share.ts";
-import type { Holding, Notice, Policy, Waiting } from "./types.ts";
+import type { Holding, Notice, Piece, Policy, Waiting } from "./types.ts";
 
 /** What a plan may choose from. */
 export type Reclaimable = {
@@ -19,10 +19,10 @@ export type Reclaimable = {
   outside: ReadonlyMap<string, Lease>;
   /** Lease → the request it is taken for already, in this round or in one before. */
   takenFor: ReadonlyMap<string, string>;
-  /** Parts of reservations for which room is made: others of them may lie beside them. */
-  units: ReadonlySet<string>;
   /** Lease → the reservation for which it is known to go. */
   reserved: ReadonlyMap<string, string>;
+  /** A lease that ends by then of itself would go no earlier if it were told. */
+  goesBy: number;
 } & Releases;
 
 /** What decides when a lease that is taken back is released. */
@@ -38,10 +38,10 @@ export type Releases = {
 type Making = Reclaimable & { told: ReadonlySet<string> };
 
 /** Devices, who leaves each of them, and when the last has left. */
-export type Plan = { pieces: { room: Room; leaving: Holding[] }[]; leaseIds: string[]; releaseAt: number };
+export type Plan = { pieces: ({ room: Room } & Leaving)[]; leaseIds: string[]; releaseAt: number };
 
 /** `cost` is what others lose, thousandths. */
-type Part = { room: Room; leaving: Holding[]; taken: Lease[]; cost: number };
+type Part = { room: Room; leaving: Leaving; taken: Lease[]; cost: number };
 
 /** Less than any lease: of equally dear devices those are chosen that are kept already, so that a plan stays. */
 const CHANGE = 1 / 1024;
@@ -63,7 +63,7 @@ export function planReclaim(asker: Asker, rooms: readonly Room[], from: Reclaima
   const leases = new Map(chosen.flatMap((part) => part.taken).map((lease) => [lease.id, lease]));
   const releases = [...leases.values()].map((lease) => releaseOf(lease.first, from));
   return {
-    pieces: chosen.map(({ room, leaving }) => ({ room, leaving })),
+    pieces: chosen.map(({ room, leaving }) => ({ room, ...leaving })),
     leaseIds: [...leases.keys()],
     releaseAt: Math.max(from.now, ...releases),
   };
@@ -105,47 +105,42 @@ export function releaseOf(holding: Holding, from: Releases): number {
 function partOn(asker: Asker, room: Room, from: Making, bound: number): Part | undefined {
   const { request, policyOf } = asker;
   if (!mayLie(asker, room)) return undefined;
-  const { hold } = room;
-  const beside = hold !== undefined && hold.requestId !== request.requestId;
-  if (beside && !(from.units.has(hold.requestId) && hold.admits(request.teamId) && isUnit(request))) return undefined;
+  // Who waits for leases to end by themselves has the device alone; where room is made for others there may be place, too.
+  const beside = isKeptForOthers(room, request.requestId);
+  if (beside && (room.hold?.until !== undefined || !admits(room, request))) return undefined;
   const piece = pieceOn(request, room);
   if (piece.milli > asker.headroomMilli) return undefined;
-  let [milli, bytes] = beside ? [hold.spareMilli, hold.spareBytes] : [room.freeMilli, room.freeBytes];
   const there = from.leases.get(room.device.id) ?? [];
+  // What ends anyway, and what was told already for this request, costs nobody anything more.
+  const goes = there.filter((holding) => holding.ending || holding.expiresAt <= from.goesBy);
+  let { milli, bytes } = spareFor(request.requestId, room, goes);
   const change = request.keptGpuIds?.includes(room.device.id) ? 0 : CHANGE;
-  if (
-    piece.milli - milli + change >= bound &&
-    !there.some((holding) => holding.ending || from.told.has(groupOf(holding)))
-  )
+  if (piece.milli - milli + change >= bound && !there.some((holding) => from.told.has(groupOf(holding))))
     return undefined;
-  const leaving: Holding[] = [];
   const leavingOf = new Map<string, number>();
-  const leave = (holding: Holding) => {
-    leaving.push(holding);
-    milli += holding.milli;
-    bytes += holding.memoryBytes;
-    leavingOf.set(holding.teamId, (leavingOf.get(holding.teamId) ?? 0) + 1);
-  };
+  const count = ({ teamId }: Holding) => leavingOf.set(teamId, (leavingOf.get(teamId) ?? 0) + 1);
+  goes.forEach(count);
   const enough = () =>
     piece.milli <= milli &&
     piece.memoryBytes <= bytes &&
     (policyOf === undefined || mayJoin(request.teamId, room, policyOf, leavingOf));
-  // What ends anyway, and what was told already for this request, costs nobody anything more.
-  for (const holding of there) if (holding.ending && !beside) leave(holding);
   const chosen: Victim[] = [];
   for (const victim of victimsOn(there, asker, from)) {
     if (enough()) break;
-    leave(victim.holding);
+    if (goes.includes(victim.holding)) continue;
+    const { holding } = victim;
+    milli += holding.milli;
+    bytes += holding.memoryBytes;
+    count(holding);
     chosen.push(victim);
   }
   if (!enough()) return undefined;
-  const needed = beside ? chosen : withoutSuperfluous(asker, room, leaving, chosen);
+  const needed = withoutSuperfluous(asker, piece, { milli, bytes }, chosen);
   const leases = new Map(needed.map(({ lease, told }) => [lease.id, { lease, told }]));
   let cost = change;
   for (const { lease, told } of leases.values()) cost += told ? 0 : lease.milli;
-  const spared = new Set(chosen.filter((one) => !needed.includes(one)).map((one) => one.holding));
   const taken = [...leases.values()].map(({ lease }) => lease);
-  return { room, leaving: leaving.filter((holding) => !spared.has(holding)), taken, cost };
+  return { room, leaving: { told: needed.map(({ holding }) => holding), goes }, taken, cost };
 }
 
 /** Parts of reservations are asked for by nobody yet. */
@@ -182,21 +177,16 @@ function victimsOn(there: readonly Holding[], { request }: Asker, from: Making):
   );
 }
 
-/** Spares those whom a later choice has made unnecessary: first who was not told yet, of these the largest. */
+/** Spares those whom a later choice has made unnecessary: first who was not told yet, of these the largest. `left` is there with all gone. */
 function withoutSuperfluous(
   asker: Asker,
-  room: Room,
-  leaving: readonly Holding[],
+  piece: Piece,
+  left: { milli: number; bytes: number },
   chosen: readonly Victim[],
 ): readonly Victim[] {
   if (chosen.length < 2) return chosen;
-  const piece = pieceOn(asker.request, room);
-  let spareMilli = room.freeMilli - piece.milli;
-  let spareBytes = room.freeBytes - piece.memoryBytes;
-  for (const holding of leaving) {
-    spareMilli += holding.milli;
-    spareBytes += holding.memoryBytes;
-  }
+  let spareMilli = left.milli - piece.milli;
+  let spareBytes = left.bytes - piece.memoryBytes;
   const policyOf = (teamId: string) => asker.policyOf?.(teamId) ?? "any";
   const exclusive = policyOf(asker.request.teamId) !== "any";
   const spared = new Set<Victim>();

@@ -21,16 +21,51 @@ export type Room = {
 /** A lease on a device, and when it likely ends. */
 export type End = { holding: Holding; at: number };
 
-/** `spare` is what others may still take without delaying the holder. It may be negative. */
+/**
+ * Those that wait for a device. `spare` is what others may still take without delaying any of them; it may be negative.
+ * Where room is made for several, each takes what is free now or what those leave who were told for its own sake: it
+ * gets the device when they have gone, whichever of the others comes first.
+ */
 export type Hold = {
-  requestId: string;
+  /** Request → its part. */
+  parts: Map<string, HoldPart>;
   spareMilli: number;
   spareBytes: number;
-  /** Whether a lease of this team may come to lie beside the holder's. */
-  admits: (teamId: string) => boolean;
+  /** Leases that are counted as gone, whoever waits: they end anyway. */
+  goes: Set<Holding>;
+  /** Whether two teams' leases may lie beside each other. */
+  share: (one: string, other: string) => boolean;
   /** When leases that end will have made room for it: what ends before that takes nothing from the holder. */
   until?: number;
 };
+
+type Amount = { milli: number; memoryBytes: number };
+
+/** What one of them will take here, less what those leave who go for its sake. */
+export type HoldPart = Amount & { teamId: string };
+
+/** Whether others than this request wait for a device. */
+export function isKeptForOthers({ hold }: Room, requestId: string): boolean {
+  return hold !== undefined && (hold.parts.size > 1 || !hold.parts.has(requestId));
+}
+
+/** Whether a lease of this team may come to lie beside those that others wait to lay here. */
+export function admits({ hold }: Room, { requestId, teamId }: { requestId: string; teamId: string }): boolean {
+  if (hold === undefined) return true;
+  for (const [other, part] of hold.parts) if (other !== requestId && !hold.share(part.teamId, teamId)) return false;
+  return true;
+}
+
+/** Nothing is kept for this request any more. */
+export function leave(room: Room, requestId: string): void {
+  const { hold } = room;
+  const part = hold?.parts.get(requestId);
+  if (hold === undefined || part === undefined) return;
+  hold.parts.delete(requestId);
+  hold.spareMilli += part.milli;
+  hold.spareBytes += part.memoryBytes;
+  if (hold.parts.size === 0) room.hold = undefined;
+}
 
 /** What each device has left under these holdings. */
 export function roomOf(devices: readonly Device[], holdings: readonly Holding[]): Map<string, Room> {
@@ -78,9 +113,38 @@ export function give(room: Room, amount: { milli: number; memoryBytes: number; t
   }
 }
 
-/** What this request may take here: all that is free, or what the holder does not need. */
-export function spareFor(requestId: string, room: Room): { milli: number; bytes: number } {
+const NONE = { milli: 0, memoryBytes: 0 };
+
+/**
+ * What this request may take here: all that is free, or what those do not need who wait for the device; now, or when
+ * these have ended (`goes`).
+ */
+export function spareFor(
+  requestId: string,
+  room: Room,
+  goes: readonly Holding[] = [],
+): { milli: number; bytes: number } {
   const { hold } = room;
-  if (hold === undefined || hold.requestId === requestId) return { milli: room.freeMilli, bytes: room.freeBytes };
-  return { milli: Math.min(room.freeMilli, hold.spareMilli), bytes: Math.min(room.freeBytes, hold.spareBytes) };
+  const own = sumOf(goes);
+  const milli = room.freeMilli + own.milli;
+  const bytes = room.freeBytes + own.memoryBytes;
+  if (hold === undefined || !isKeptForOthers(room, requestId)) return { milli, bytes };
+  const spare = spareBeside(requestId, hold);
+  const more = sumOf(goes.filter((one) => !hold.goes.has(one)));
+  return { milli: Math.min(milli, spare.milli + more.milli), bytes: Math.min(bytes, spare.bytes + more.memoryBytes) };
+}
+
+/** What leases hold together. */
+export function sumOf(holdings: readonly Amount[]): Amount {
+  if (holdings.length === 0) return NONE;
+  return holdings.reduce(
+    (sum, one) => ({ milli: sum.milli + one.milli, memoryBytes: sum.memoryBytes + one.memoryBytes }),
+    NONE,
+  );
+}
+
+/** What there is for this request when all others have come for whom the device is kept. */
+export function spareBeside(requestId: string, hold: Hold): { milli: number; bytes: number } {
+  const { milli, memoryBytes } = hold.parts.get(requestId) ?? NONE;
+  return { milli: hold.spareMilli + milli, bytes: hold.spareBytes + memoryBytes };
 }

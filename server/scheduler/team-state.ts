@@ -104,6 +104,12 @@ export class TeamState {
     return undefined;
   }
 
+  /** Requests for which something is set aside, and how much. */
+  *asked(): Generator<[request: Pick<Waiting, "requestId" | "userId">, milli: number]> {
+    for (const [userId, requests] of this.#reservedOf)
+      for (const [requestId, milli] of requests) yield [{ requestId, userId }, milli];
+  }
+
   #reservedBy(userId: string): number {
     let sum = 0;
     for (const milli of this.#reservedOf.get(userId)?.values() ?? []) sum += milli;

@@ -58,6 +58,28 @@ export const mutants: Record<string, Evaluate> = {
       ),
     };
   },
+  "makes room for one at a time on each device": (world) => {
+    const round = evaluate(world);
+    const gpuOf = new Map(world.holdings.map((one) => [one.groupId, one.gpuId]));
+    const claimants = new Map<string | undefined, string>(
+      world.holdings.flatMap(({ gpuId, notice }) => (notice === undefined ? [] : [[gpuId, notice.requestId]])),
+    );
+    const second = new Set<string>();
+    for (const { leaseId, notice } of round.notices) {
+      const first = claimants.get(gpuOf.get(leaseId)) ?? notice.requestId;
+      claimants.set(gpuOf.get(leaseId), first);
+      if (notice.requestId !== first) second.add(notice.requestId);
+    }
+    return {
+      ...round,
+      notices: round.notices.filter(({ notice }) => !second.has(notice.requestId)),
+      kept: round.kept.filter(({ requestId }) => !second.has(requestId)),
+      verdicts: round.verdicts.map((one) => {
+        if (!second.has(one.requestId) || one.state !== "queued") return one;
+        return { ...one, obstacle: { rule: "order", behind: [...claimants.values()][0] ?? "" } };
+      }),
+    };
+  },
   "does not keep what it made free for the claimant": (world) => ({ ...evaluate(world), kept: [] }),
   "tells one more than it needs": (world) => {
     const round = evaluate(world);

@@ -1,6 +1,6 @@
 /** What holds after every round of every history. Each check returns what is broken, in words, or nothing. */
 
-import { meets } from "../allowed.ts";
+import { mayShare, meets } from "../allowed.ts";
 import { chargeOn, WHOLE } from "../amount.ts";
 import { isSpent } from "../budget.ts";
 import { quotaAt } from "../calendar.ts";
@@ -218,24 +218,28 @@ function fitsOn(request: Waiting, gpuId: string, world: World, gone: (holding: H
   const device = world.devices.find((one) => one.id === gpuId);
   if (device?.state !== "open" || (request.pinnedGpuId ?? gpuId) !== gpuId || !meets(request.needs, device))
     return false;
-  const there = world.holdings.filter((one) => one.gpuId === gpuId && !gone(one) && !one.ending);
-  const policy = world.quotas.get(request.teamId)?.coTenancy ?? "any";
-  const milli = policy === "whole-cards" ? WHOLE : Math.min(WHOLE, request.milli);
-  const charge = chargeOn({ milli, memoryBytes: request.memoryBytes }, device.memoryBytes);
-  const bytes = request.memoryBytes || Math.floor((device.memoryBytes * milli) / WHOLE);
-  const foreign = (one: Holding) =>
-    one.teamId !== request.teamId && (policy !== "any" || (world.quotas.get(one.teamId)?.coTenancy ?? "any") !== "any");
-  if (
-    there.some(
-      (one) => policy === "whole-cards" || world.quotas.get(one.teamId)?.coTenancy === "whole-cards" || foreign(one),
-    )
-  )
-    return false;
-  return (
-    sum(there) + charge <= WHOLE &&
-    there.reduce((total, one) => total + one.memoryBytes, 0) + bytes <= device.memoryBytes
-  );
+  const onIt = world.holdings.filter((one) => one.gpuId === gpuId);
+  const there = onIt.filter((one) => !gone(one) && !one.ending);
+  const claims = world.queue.filter((one) => one !== request && one.keptGpuIds?.includes(gpuId));
+  const policyOf = (teamId: string) => world.quotas.get(teamId)?.coTenancy ?? "any";
+  if (![...there, ...claims].every(({ teamId }) => mayShare(request.teamId, teamId, policyOf))) return false;
+  const takes = (one: Waiting) => {
+    const milli = policyOf(one.teamId) === "whole-cards" ? WHOLE : Math.min(WHOLE, one.milli);
+    const memoryBytes = one.memoryBytes || Math.floor((device.memoryBytes * milli) / WHOLE);
+    return { milli: chargeOn({ milli, memoryBytes: one.memoryBytes }, device.memoryBytes), memoryBytes };
+  };
+  let { milli, memoryBytes } = takes(request);
+  // Others for whom room is made there take what those leave who were told for their sake, and what is missing of what is free.
+  for (const one of claims) {
+    const told = onIt.filter(({ notice, ending }) => notice?.requestId === one.requestId && !ending);
+    const piece = takes(one);
+    milli += Math.max(0, piece.milli - sum(told));
+    memoryBytes += Math.max(0, piece.memoryBytes - bytesOf(told));
+  }
+  return sum(there) + milli <= WHOLE && bytesOf(there) + memoryBytes <= device.memoryBytes;
 }
+
+const bytesOf = (holdings: readonly Holding[]) => holdings.reduce((total, one) => total + one.memoryBytes, 0);
 
 /** Who waits inside the guarantee for one device that reclaiming would make free is served, or room is being made. */
 const guaranteesAreReached: Check = ({ before, after, round }) => {
@@ -245,7 +249,7 @@ const guaranteesAreReached: Check = ({ before, after, round }) => {
   const outsideThen = outsideGuarantee(leasesOf(after.holdings), promises);
   const isOutside = (leaseId: string) => outside.has(leaseId) && outsideThen.has(leaseId);
   for (const verdict of round.verdicts) {
-    if (verdict.state !== "queued" || verdict.obstacle.rule !== "free-device") continue;
+    if (verdict.state !== "queued" || !["free-device", "order"].includes(verdict.obstacle.rule)) continue;
     const request = find(after.queue, verdict.requestId);
     if (request === undefined || request.milli > WHOLE || request.guaranteedOnly) continue;
     // Of each team the first in line: others come after it.
@@ -260,21 +264,19 @@ const guaranteesAreReached: Check = ({ before, after, round }) => {
     if (behind) continue;
     const removable = (one: Holding) =>
       isOutside(one.groupId ?? one.leaseId) && one.teamId !== request.teamId && one.notice === undefined;
-    const kept = new Set(after.queue.flatMap((one) => (one === request ? [] : (one.keptGpuIds ?? []))));
-    const possible = after.devices.filter(
-      (one) => isClaim(one) && !kept.has(one.id) && fitsOn(request, one.id, after, removable),
-    );
-    // Those before it that wait for a device have as many kept for them in this round; what is kept for longer is known.
+    const possible = after.devices.filter((one) => isClaim(one) && fitsOn(request, one.id, after, removable));
+    // Those before it that wait for a device have as many kept for them in this round, or have one of others to come beside.
     const ahead = round.verdicts.slice(0, round.verdicts.indexOf(verdict)).reduce((count, one) => {
-      if (one.state !== "queued" || !FOR_A_DEVICE.has(one.obstacle.rule)) return count;
-      return count + devicesOf(find(after.queue, one.requestId) ?? request);
+      const asked = find(after.queue, one.requestId);
+      if (one.state !== "queued" || asked?.keptGpuIds?.length || !FOR_A_DEVICE.has(one.obstacle.rule)) return count;
+      return count + devicesOf(asked ?? request);
     }, 0);
     if (possible.length > ahead) return `${request.requestId} waits although ${possible[0]?.id} could be made free`;
   }
   return undefined;
 };
 
-const FOR_A_DEVICE: ReadonlySet<string> = new Set(["free-device", "order", "pinned"]);
+const FOR_A_DEVICE: ReadonlySet<string> = new Set(["free-device", "order", "pinned", "reclaim"]);
 
 /** Room is made within the longer of the notice and the minimum run time; no team has longer ones than the pool. */
 const roomIsMadeInTime: Check = ({ before, round }) => {
