@@ -391,8 +391,9 @@ export class Pass {
   /** Nothing when there is nobody who could make room. What was kept for it is kept no longer then. */
   #makeRoom(inside: Asker, team: TeamState): Obstacle | undefined {
     const { request } = inside;
-    const plan =
-      this.#pool.comeBeside(inside) ?? this.#pool.plan(inside, `${request.teamId}/${shapeOf(request, team)}`);
+    // Who has room made already keeps to that, whatever a later one leaves.
+    const beside = request.keptGpuIds?.length ? undefined : this.#pool.comeBeside(inside);
+    const plan = beside ?? this.#pool.plan(inside, `${request.teamId}/${shapeOf(request, team)}`);
     if (plan === undefined) {
       this.#pool.release(request);
       return undefined;

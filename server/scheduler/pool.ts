@@ -8,18 +8,7 @@ import { PARK_MS, timesOf } from "./notice.ts";
 import { type Asker, devicesOf, fits, mayLie, pieceOn, place } from "./placement.ts";
 import { noticeFor, type Plan, planReclaim, type Reclaimable, type Releases, releaseOf } from "./reclaim.ts";
 import { reservationIdOf, type Unit } from "./reservation.ts";
-import {
-  admits,
-  type End,
-  give,
-  type Hold,
-  isKeptForOthers,
-  leave,
-  type Room,
-  roomOf,
-  spareBeside,
-  take,
-} from "./room.ts";
+import { admits, type End, give, type Hold, isKeptForOthers, leave, type Room, roomOf, take } from "./room.ts";
 import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises, promisesAt } from "./share.ts";
 import type { Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
 
@@ -224,7 +213,6 @@ export class Pool {
     const { request } = asker;
     const room = devicesOf(request) > 1 ? undefined : this.#rooms.find((one) => this.#isPlaceBeside(asker, one, at));
     if (room?.hold === undefined) return undefined;
-    this.release(request);
     const { milli, memoryBytes } = pieceOn(request, room);
     room.hold.spareMilli -= milli;
     room.hold.spareBytes -= memoryBytes;
@@ -238,10 +226,9 @@ export class Pool {
   #isPlaceBeside(asker: Asker, room: Room, at: number): boolean {
     const { request, headroomMilli } = asker;
     const { hold } = room;
-    if (hold === undefined || hold.until !== undefined || !isKeptForOthers(room, request.requestId)) return false;
-    const spare = spareBeside(request.requestId, hold);
+    if (hold === undefined || hold.until !== undefined) return false;
     const { milli, memoryBytes } = pieceOn(request, room);
-    if (milli > Math.min(spare.milli, headroomMilli) || memoryBytes > spare.bytes) return false;
+    if (milli > Math.min(hold.spareMilli, headroomMilli) || memoryBytes > hold.spareBytes) return false;
     const inTime = [...hold.parts.keys()].every((requestId) => (this.#plans.get(requestId)?.at ?? 0) <= at);
     return inTime && admits(room, request) && mayLie(asker, room) && this.#mayJoinThen(asker, room, hold);
   }

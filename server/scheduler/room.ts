@@ -129,9 +129,11 @@ export function spareFor(
   const milli = room.freeMilli + own.milli;
   const bytes = room.freeBytes + own.memoryBytes;
   if (hold === undefined || !isKeptForOthers(room, requestId)) return { milli, bytes };
-  const spare = spareBeside(requestId, hold);
-  const more = sumOf(goes.filter((one) => !hold.goes.has(one)));
-  return { milli: Math.min(milli, spare.milli + more.milli), bytes: Math.min(bytes, spare.bytes + more.memoryBytes) };
+  const more = sumOf([hold.parts.get(requestId) ?? NONE, ...goes.filter((one) => !hold.goes.has(one))]);
+  return {
+    milli: Math.min(milli, hold.spareMilli + more.milli),
+    bytes: Math.min(bytes, hold.spareBytes + more.memoryBytes),
+  };
 }
 
 /** What leases hold together. */
@@ -141,10 +143,4 @@ export function sumOf(holdings: readonly Amount[]): Amount {
     (sum, one) => ({ milli: sum.milli + one.milli, memoryBytes: sum.memoryBytes + one.memoryBytes }),
     NONE,
   );
-}
-
-/** What there is for this request when all others have come for whom the device is kept. */
-export function spareBeside(requestId: string, hold: Hold): { milli: number; bytes: number } {
-  const { milli, memoryBytes } = hold.parts.get(requestId) ?? NONE;
-  return { milli: hold.spareMilli + milli, bytes: hold.spareBytes + memoryBytes };
 }

@@ -136,4 +136,11 @@ describe("a round leaves nothing to grant for the next one where", () => {
     expect(machine.happened.at(-1)?.round.notices.map(({ leaseId }) => leaseId)).toEqual(["r00#1"]);
     expect(machine.round().round).toMatchObject({ notices: [], withdrawn: [] });
   });
+
+  test("room is made for one where a later one leaves enough for it too", () => {
+    const setup = { devices: devices(3), quotas: teams([0, 4000], [0, 1000], [1500, 1500]) };
+    const lent = [ask(VISION, 2000), ask(VISION, 250), ask(VISION, 500)];
+    const machine = play({ setup, events: [...lent, ask(BIO, 500, { guaranteedOnly: true }), ask(BIO, 1)] }, evaluate);
+    expect(machine.round().round).toMatchObject({ notices: [], withdrawn: [], kept: [] });
+  });
 });
