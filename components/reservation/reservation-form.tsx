@@ -7,7 +7,6 @@ import { Packing } from "#components/calendar/packing.tsx";
 import { formMilli, formText } from "#components/form-text.ts";
 import { formatAmount } from "#components/format.ts";
 import { TimeField } from "#components/time-zone/time-field.tsx";
-import { instantIn } from "#components/time-zone/time-zone.ts";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
@@ -18,6 +17,7 @@ import { usePreview } from "#components/use-preview.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { ReservationEffects, ReservationView } from "#server/contracts/sharing.ts";
 import type { TeamView } from "#server/contracts/team.ts";
+import { instantIn } from "#server/contracts/time-zone.ts";
 
 /** What may be reserved: a team, and the GPU types that it has a quota for. */
 export type Reservable = { id: string; name: string; gpuTypes: string[] };
