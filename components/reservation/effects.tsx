@@ -12,7 +12,7 @@ export function Effects({
   /** In which the times were typed. */
   zone: string;
 }) {
-  const first = count > 1 ? " the first time" : "";
+  const which = count > 1 ? "the first of them" : "this";
   return (
     <section aria-label="Whom it displaces" className="figures rounded-md bg-sunken px-3 py-2 text-sm">
       {count > 1 && (
@@ -22,12 +22,11 @@ export function Effects({
       )}
       {forPerson && <p>Nobody else of the team may use it, even while it lies idle.</p>}
       {displaced.length === 0 ? (
-        <p>Nobody who holds a GPU now loses it for this{first}.</p>
+        <p>Nobody who holds a GPU now loses it for {which}.</p>
       ) : (
         <>
           <h3 className="font-medium">
-            {forPerson ? "For this" : "When the team takes all of it"}
-            {first}, these are taken back, with notice
+            {forPerson ? "For" : "When the team takes all of"} {which}, these are taken back, with notice
           </h3>
           <ul className="mt-0.5 list-disc pl-4 text-ink-2">
             {displaced.map(({ who, teamName, milli }) => (

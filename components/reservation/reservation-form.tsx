@@ -72,7 +72,7 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
     toast(
       count === 1
         ? "Reserved. It is on top of the team's quota while it lasts."
-        : `Reserved ${count} times, once a week. It is on top of the team's quota while it lasts.`,
+        : `${count} reservations are made, one a week. Each is on top of the team's quota while it lasts.`,
     );
     router.refresh();
   };

@@ -100,7 +100,7 @@ function Weekly({ following }: Pick<Row, "following">) {
   const date = formatExact(last.startsAt, zone).slice(0, 10);
   return (
     <span className="figures block text-sm text-ink-2">
-      weekly until {date}, {following.length + 1} times
+      weekly until <span className="whitespace-nowrap">{date}</span>, {following.length + 1} times
     </span>
   );
 }
