@@ -43,7 +43,7 @@ function readError(answer: unknown): ApiResult<never> | undefined {
   const { code, message, detail } = answer.error;
   const fields = readFields(detail);
   // One field's sentence without particulars: `limitMilli: The limit is …`.
-  const single = /^([a-z][A-Za-z]*): (.+)$/s.exec(message);
+  const single = /^([a-z][A-Za-z.]*): (.+)$/s.exec(message);
   if (single?.[1] && single[2] && Object.keys(fields).length === 0) fields[single[1]] = single[2];
   return { ok: false, error: { code: typeof code === "string" ? code : "internal", message, fields } };
 }

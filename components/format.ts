@@ -1,5 +1,5 @@
 /** How figures read on every page: amounts in GPUs, memory in binary units, times short and exact. */
-import { clockIn, offsetLabel } from "#components/time-zone/time-zone.ts";
+import { clockIn, offsetLabel } from "#server/contracts/time-zone.ts";
 
 /** `500` → `0.5`, `1000` → `1.0`, `125` → `0.125`. */
 export function formatAmount(milli: number): string {

@@ -411,6 +411,40 @@ test("a reservation says whom it displaces, is made, listed, and cancelled", asy
   await expect(reservations.getByText("Nothing is reserved")).toBeVisible();
 });
 
+test("a reservation that repeats is made at once, is one row, and is cancelled for a week or from one on", async () => {
+  await page.goto("/teams/demo");
+  await page.getByRole("button", { name: "Reserve" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("From (UTC)").fill("2099-01-06T10:00");
+  await dialog.getByLabel("To (UTC)").fill("2099-01-06T12:00");
+  await dialog.getByLabel("What for").fill("A course");
+  await dialog.getByLabel("Repeats").selectOption("Every week");
+  await dialog.getByLabel("Until").fill("2099-12-31");
+  await expect(dialog.getByText("At most 26 weeks at once: until 2099-06-30")).toBeVisible();
+  await dialog.getByLabel("Until").fill("2099-02-03");
+  await expect(dialog.getByText("5 reservations, one a week, at the same times by the clocks of UTC")).toBeVisible();
+  await expectAccessible(page, "a reservation that repeats and what it does");
+  await dialog.getByRole("button", { name: "Reserve" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(page.getByText(/^5 reservations are made, one a week/)).toBeVisible();
+  const reservations = page.getByRole("region", { name: "Reservations", exact: true });
+  const row = reservations.getByRole("row", { name: /A course/ });
+  await expect(row).toContainText("weekly until 2099-02-03, 5 times");
+  const cancel = row.getByRole("button", { name: /^Cancel the reservation/ });
+  await cancel.click();
+  await expectAccessible(page, "what is cancelled of a series");
+  await dialog.getByLabel("Which").selectOption("2099-02-03 10:00:00 UTC");
+  await expect(dialog.getByLabel("And later ones")).toHaveCount(0);
+  await dialog.getByRole("button", { name: "Cancel reservation" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(row).toContainText("weekly until 2099-01-27, 4 times");
+  await cancel.click();
+  await dialog.getByLabel("And later ones").selectOption("This and all 3 later ones");
+  await dialog.getByRole("button", { name: "Cancel 4 reservations" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(reservations.getByText("Nothing is reserved")).toBeVisible();
+});
+
 test("times are in the browser's zone until another is chosen", async ({ browser, installation }) => {
   const berlin = await asAdmin(
     await (await browser.newContext({ timezoneId: "Europe/Berlin" })).newPage(),

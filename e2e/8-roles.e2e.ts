@@ -92,7 +92,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           "/teams/demo",
           ["user/invitation-form", "Invite"],
           ["team/quota-request-form", "Request more"],
-          ["reservation/reservation-table", /^Cancel the reservation/],
+          ["reservation/cancel-reservation", /^Cancel the reservation/],
           ["lease/end-lease-dialog", endsLease],
           ["user/invitation-table", `Revoke the invitation of ${guest}`],
           ["team/member-table", ofMember("Remove from team")],

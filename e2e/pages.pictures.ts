@@ -183,7 +183,8 @@ async function plan(api: APIRequestContext): Promise<{ team: string; whatIf: str
   const at = (days: number, hours = 0) => new Date(Math.ceil(Date.now() / day) * day + days * day + hours * 3_600_000);
   const span = (from: Date, to: Date) => ({ startsAt: from.toISOString(), endsAt: to.toISOString() });
   const lesson = { teamId: id, gpuType: "a100", milli: 4000, unitMilli: 500, note: "Lesson on attention" };
-  await change(api, "post", "/reservations", { ...lesson, ...span(at(2, 10), at(2, 12)) });
+  const repeat = { until: at(30).toISOString().slice(0, 10), timeZone: "UTC" };
+  await change(api, "post", "/reservations", { ...lesson, ...span(at(2, 10), at(2, 12)), repeat });
   // Whoever asks for a team is in it.
   await change(api, "post", `/teams/${id}/members`, { email: ADMIN, role: "lead" });
   const reason = "Two weeks of training before the deadline";

@@ -1,5 +1,5 @@
 /** Where the marks of an axis stand. Pure, so that charts are drawn on the server and carry no code to the browser. */
-import { clockIn } from "#components/time-zone/time-zone.ts";
+import { clockIn } from "#server/contracts/time-zone.ts";
 
 /** From 0 to at least `max` in 2 to 5 equal steps of a round size: 1, 2 or 5 times a power of `base`. */
 export function valueTicks(max: number, base: 10 | 1024 = 10): number[] {

@@ -1,5 +1,5 @@
 import { cx } from "#components/format.ts";
-import { clockIn, offsetLabel } from "#components/time-zone/time-zone.ts";
+import { clockIn, offsetLabel } from "#server/contracts/time-zone.ts";
 import { type Bar, Bars, type Look } from "./bars.tsx";
 import { timeTicks, valueTicks } from "./ticks.ts";
 

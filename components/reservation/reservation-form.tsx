@@ -5,9 +5,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import { api } from "#components/api.ts";
 import { Packing } from "#components/calendar/packing.tsx";
 import { formMilli, formText } from "#components/form-text.ts";
-import { formatAmount } from "#components/format.ts";
 import { TimeField } from "#components/time-zone/time-field.tsx";
-import { instantIn } from "#components/time-zone/time-zone.ts";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
@@ -16,19 +14,22 @@ import { GpuField } from "#components/ui/gpu-field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { usePreview } from "#components/use-preview.ts";
 import { useSubmit } from "#components/use-submit.ts";
-import type { ReservationEffects, ReservationView } from "#server/contracts/sharing.ts";
+import type { CreatedReservation, ReservationEffects } from "#server/contracts/sharing.ts";
 import type { TeamView } from "#server/contracts/team.ts";
+import { instantIn } from "#server/contracts/time-zone.ts";
+import { Effects } from "./effects.tsx";
 
 /** What may be reserved: a team, and the GPU types that it has a quota for. */
 export type Reservable = { id: string; name: string; gpuTypes: string[] };
 
-const FIELDS = ["teamId", "userId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "note"];
+const FIELDS = ["teamId", "userId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "repeat.until", "note"];
 
 /** The fields as the API takes them; times are typed in the person's zone. */
 function readReservation(form: FormData, teams: Reservable[], zone: string) {
   const instant = (name: string) => instantIn(zone, formText(form, name));
   const [only] = teams;
   const userId = formText(form, "userId");
+  const until = formText(form, "until");
   return {
     teamId: teams.length === 1 ? only?.id : formText(form, "teamId"),
     ...(userId === "" ? {} : { userId }),
@@ -37,6 +38,7 @@ function readReservation(form: FormData, teams: Reservable[], zone: string) {
     unitMilli: formMilli(form, "unit"),
     startsAt: instant("startsAt"),
     endsAt: instant("endsAt"),
+    ...(until === "" ? {} : { repeat: { until, timeZone: zone } }),
     note: formText(form, "note"),
   };
 }
@@ -46,10 +48,11 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
   const router = useRouter();
   const toast = useToast();
   const zone = useTimeZone();
-  const { pending, error, fields, run } = useSubmit<ReservationView>(FIELDS);
+  const { pending, error, fields, run } = useSubmit<CreatedReservation>(FIELDS);
   const { preview: effects, ask } = usePreview<ReservationEffects>();
   const [teamId, setTeamId] = useState(teams[0]?.id);
   const [userId, setUserId] = useState("");
+  const [weekly, setWeekly] = useState(false);
   const members = useMembers(teamId);
   const person = members.find((member) => member.userId === userId);
   const gpuTypes = [...new Set(teams.flatMap((team) => team.gpuTypes))].sort();
@@ -62,9 +65,15 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const input = readReservation(new FormData(event.currentTarget), teams, zone);
-    if (!(await run(() => api("POST", "/reservations", input)))) return;
+    const made = await run(() => api("POST", "/reservations", input));
+    if (!made) return;
     onClose();
-    toast("Reserved. It is on top of the team's quota while it lasts.");
+    const count = 1 + made.following.length;
+    toast(
+      count === 1
+        ? "Reserved. It is on top of the team's quota while it lasts."
+        : `${count} reservations are made, one a week. Each is on top of the team's quota while it lasts.`,
+    );
     router.refresh();
   };
   const [only] = teams;
@@ -137,30 +146,28 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
           />
           <TimeField label="From" name="startsAt" required error={fields.startsAt} />
           <TimeField label="To" name="endsAt" required error={fields.endsAt} />
+          <Select
+            label="Repeats"
+            value={weekly ? "weekly" : "once"}
+            onChange={(event) => setWeekly(event.currentTarget.value === "weekly")}
+          >
+            <option value="once">Once</option>
+            <option value="weekly">Every week</option>
+          </Select>
+          {weekly && (
+            <Field
+              label="Until"
+              name="until"
+              type="date"
+              required
+              hint="The last day on which it may begin"
+              error={fields["repeat.until"]}
+            />
+          )}
         </div>
         <Field label="What for" name="note" maxLength={200} error={fields.note} />
         <Packing proof={effects} gpuType="" />
-        {effects?.refusal === null && (
-          <section aria-label="Whom it displaces" className="figures rounded-md bg-sunken px-3 py-2 text-sm">
-            {person && <p>Nobody else of the team may use it, even while it lies idle.</p>}
-            {effects.displaced.length === 0 ? (
-              <p>Nobody who holds a GPU now loses it for this.</p>
-            ) : (
-              <>
-                <h3 className="font-medium">
-                  {person ? "For this" : "When the team takes all of it,"} these are taken back, with notice
-                </h3>
-                <ul className="mt-0.5 list-disc pl-4 text-ink-2">
-                  {effects.displaced.map(({ who, teamName, milli }) => (
-                    <li key={`${teamName} ${who} ${milli}`}>
-                      {formatAmount(milli)} of {who} ({teamName}), if it still runs then
-                    </li>
-                  ))}
-                </ul>
-              </>
-            )}
-          </section>
-        )}
+        {effects?.refusal === null && <Effects effects={effects} forPerson={person !== undefined} zone={zone} />}
         <FormFooter error={error} pending={pending} onCancel={onClose} save="Reserve" saving="Reserving" />
       </form>
     </Dialog>

@@ -1,47 +1,60 @@
 "use client";
 
-import { useRouter } from "next/navigation";
 import { useState } from "react";
-import { api } from "#components/api.ts";
 import { formatAmount, formatExact } from "#components/format.ts";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Button } from "#components/ui/button.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
-import { Confirm } from "#components/ui/dialog.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
-import { useToast } from "#components/ui/toast.tsx";
 import type { ReservationView } from "#server/contracts/sharing.ts";
+import { CancelReservation } from "./cancel-reservation.tsx";
+import { type Series, seriesOf } from "./series.ts";
 
-type Row = ReservationView & { teamName: string; mayRemove: boolean };
+type Reservation = ReservationView & { teamName: string; mayRemove: boolean };
+type Row = Series<Reservation>;
 
-/** Reservations that have not ended, the next one first. */
-export function ReservationTable({ reservations, showTeam }: { reservations: Row[]; showTeam?: boolean }) {
-  const router = useRouter();
-  const toast = useToast();
+/** Reservations that have not ended, the next one first; those that repeat are one row, with their next time. */
+export function ReservationTable({ reservations, showTeam }: { reservations: Reservation[]; showTeam?: boolean }) {
   const zone = useTimeZone();
   const [leaving, setLeaving] = useState<Row>();
   const columns: Column<Row>[] = [
     ...(showTeam
-      ? [{ id: "team", header: "Team", sort: (row: Row) => row.teamName, cell: (row: Row) => row.teamName }]
+      ? [{ id: "team", header: "Team", sort: ({ next }: Row) => next.teamName, cell: ({ next }: Row) => next.teamName }]
       : []),
-    { id: "for", header: "For", cell: (row) => row.userName ?? "All of the team" },
+    { id: "for", header: "For", cell: ({ next }) => next.userName ?? "All of the team" },
     {
       id: "amount",
       header: "Amount",
       align: "right",
-      sort: (row) => row.milli,
-      cell: (row) => `${formatAmount(row.milli)} ${row.gpuType}`,
+      sort: ({ next }) => next.milli,
+      cell: ({ next }) => `${formatAmount(next.milli)} ${next.gpuType}`,
     },
     {
       id: "unit",
       header: "In leases of",
       align: "right",
       from: "md",
-      cell: (row) => formatAmount(row.unitMilli),
+      cell: ({ next }) => formatAmount(next.unitMilli),
     },
-    { id: "from", header: "From", sort: (row) => row.startsAt, cell: (row) => <ExactTime at={row.startsAt} /> },
-    { id: "to", header: "To", sort: (row) => row.endsAt, from: "sm", cell: (row) => <ExactTime at={row.endsAt} /> },
-    { id: "note", header: "What for", from: "lg", cell: (row) => row.note },
+    {
+      id: "from",
+      header: "From",
+      sort: ({ next }) => next.startsAt,
+      cell: ({ next, following }) => (
+        <>
+          <ExactTime at={next.startsAt} />
+          <Weekly following={following} />
+        </>
+      ),
+    },
+    {
+      id: "to",
+      header: "To",
+      sort: ({ next }) => next.endsAt,
+      from: "sm",
+      cell: ({ next }) => <ExactTime at={next.endsAt} />,
+    },
+    { id: "note", header: "What for", from: "lg", cell: ({ next }) => next.note },
     ...(reservations.some((row) => row.mayRemove)
       ? [
           {
@@ -50,11 +63,11 @@ export function ReservationTable({ reservations, showTeam }: { reservations: Row
             quiet: true,
             align: "right" as const,
             cell: (row: Row) =>
-              row.mayRemove && (
+              row.next.mayRemove && (
                 <Button
                   size="sm"
                   onClick={() => setLeaving(row)}
-                  aria-label={`Cancel the reservation from ${formatExact(row.startsAt, zone)}`}
+                  aria-label={`Cancel the reservation from ${formatExact(row.next.startsAt, zone)}`}
                 >
                   Cancel
                 </Button>
@@ -67,29 +80,27 @@ export function ReservationTable({ reservations, showTeam }: { reservations: Row
     <>
       <DataTable
         caption="Reservations"
-        rows={reservations}
+        rows={seriesOf(reservations)}
         columns={columns}
-        rowKey={(row) => row.id}
+        rowKey={({ next }) => next.id}
         initial={{ id: "from" }}
       />
-      <Confirm
-        open={leaving !== undefined}
-        onOpenChange={(open) => !open && setLeaving(undefined)}
-        title="Cancel the reservation"
-        loses={
-          leaving &&
-          `${leaving.userName ?? `Team ${leaving.teamName}`} loses ${formatAmount(leaving.milli)} ${leaving.gpuType} from ${formatExact(leaving.startsAt, zone)} to ${formatExact(leaving.endsAt, zone)}; the quota is all there is then. What runs goes on.`
-        }
-        confirmLabel="Cancel reservation"
-        pendingLabel="Cancelling"
-        act={async () => {
-          const result = await api("DELETE", `/reservations/${leaving?.id}`);
-          if (!result.ok) return result.error.message;
-          toast("The reservation is cancelled.");
-          router.refresh();
-          return undefined;
-        }}
-      />
+      {leaving && (
+        <CancelReservation series={leaving} teamName={leaving.next.teamName} onClose={() => setLeaving(undefined)} />
+      )}
     </>
+  );
+}
+
+/** Until when a reservation repeats, and how many times are left with the next one; nothing of one that is alone. */
+function Weekly({ following }: Pick<Row, "following">) {
+  const zone = useTimeZone();
+  const last = following.at(-1);
+  if (last === undefined) return null;
+  const date = formatExact(last.startsAt, zone).slice(0, 10);
+  return (
+    <span className="figures block text-sm text-ink-2">
+      weekly until <span className="whitespace-nowrap">{date}</span>, {following.length + 1} times
+    </span>
   );
 }

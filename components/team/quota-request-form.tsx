@@ -5,7 +5,6 @@ import type { FormEvent } from "react";
 import { api } from "#components/api.ts";
 import { formMilli, formText } from "#components/form-text.ts";
 import { TimeField } from "#components/time-zone/time-field.tsx";
-import { instantIn } from "#components/time-zone/time-zone.ts";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Select, TextArea } from "#components/ui/field.tsx";
@@ -14,6 +13,7 @@ import { GpuField } from "#components/ui/gpu-field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { QuotaRequestView } from "#server/contracts/sharing.ts";
+import { instantIn } from "#server/contracts/time-zone.ts";
 
 /** Hours that people ask for; what is approved ends alone. */
 const LENGTHS: [hours: number, label: string][] = [

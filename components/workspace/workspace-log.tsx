@@ -1,5 +1,5 @@
 import { formatExact, plural } from "#components/format.ts";
-import { clockIn } from "#components/time-zone/time-zone.ts";
+import { clockIn } from "#server/contracts/time-zone.ts";
 import type { WorkspaceEvent } from "#server/contracts/workspace.ts";
 
 /** Steps and lines start by start, the newest start first; `zone` is the person's. */

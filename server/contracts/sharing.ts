@@ -1,6 +1,7 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches. */
 import { z } from "zod";
 import { editedVersion, gpuType, idOf, instant, milli, teamId, userId } from "./common.ts";
+import { isZone } from "./time-zone.ts";
 import { customSizes, sizeCpuMilli, sizeMemoryBytes } from "./workspace-size.ts";
 
 export const stopId = idOf("stp");
@@ -186,10 +187,19 @@ export const reservationView = z.strictObject({
   startsAt: instant,
   endsAt: instant,
   note: z.string(),
+  /** The same for all that were reserved together, week by week; null: it is alone. */
+  seriesId: reservationId.nullable(),
 });
 export type ReservationView = z.infer<typeof reservationView>;
 export const reservationList = z.strictObject({ reservations: z.array(reservationView) });
 export type ReservationList = z.infer<typeof reservationList>;
+export const repetition = z.strictObject({
+  /** The last day on which one may begin, by the zone's clocks. */
+  until: z.iso.date("A date is needed, e.g. 2027-02-28."),
+  /** Whose clocks show the same times of day every week, by its IANA name. */
+  timeZone: z.string().refine(isZone, "A time zone that is known here is needed, e.g. Europe/Berlin."),
+});
+export type Repetition = z.infer<typeof repetition>;
 export const createReservationInput = z
   .strictObject({
     teamId,
@@ -201,19 +211,30 @@ export const createReservationInput = z
     startsAt: instant,
     endsAt: instant,
     note: z.string().max(200).default(""),
+    /** Every week from then on, all or none of them; left out: once. */
+    repeat: repetition.optional(),
   })
   .refine((input) => Date.parse(input.startsAt) < Date.parse(input.endsAt), {
     error: "A reservation ends after it begins.",
     path: ["endsAt"],
   });
 export type CreateReservationInput = z.input<typeof createReservationInput>;
+/** The first one, and those of the following weeks. */
+export const createdReservation = reservationView.extend({ following: z.array(reservationView) });
+export type CreatedReservation = z.infer<typeof createdReservation>;
 /** What a reservation would do; nothing is saved. */
 export const reservationEffects = packingProof.extend({
-  /** Of what runs now and lasts until then: taken back, with notice, when the team takes all of it at once. */
+  /** How many it would make, one a week; 0 where it would be refused. */
+  count: z.int(),
+  /** Of what runs now and lasts until the first of them: taken back, with notice, when the team takes all of it at once. */
   displaced: z.array(z.strictObject({ who: z.string(), teamName: z.string(), milli: z.int() })),
 });
 export type ReservationEffects = z.infer<typeof reservationEffects>;
-export const removeReservationInput = z.strictObject({ id: reservationId });
+export const removeReservationInput = z.strictObject({
+  id: reservationId,
+  /** `true`: also all later ones of its series. */
+  following: z.enum(["true", "false"]).default("false"),
+});
 export type RemoveReservationInput = z.input<typeof removeReservationInput>;
 
 export const quotaRequestView = z.strictObject({

@@ -39,7 +39,8 @@ export default async function CalendarsPage() {
       >
         {reservations.length === 0 ? (
           <EmptyState title="Nothing is reserved">
-            A reservation keeps a part of the pool for a team and a time: a class on Tuesday from 10 to 12.
+            A reservation keeps a part of the pool for a team and a time: a class on Tuesday from 10 to 12, once or
+            every week.
           </EmptyState>
         ) : (
           <ReservationTable

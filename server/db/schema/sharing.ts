@@ -91,6 +91,8 @@ export const reservations = pgTable(
     startsAt: instant("starts_at").notNull(),
     endsAt: instant("ends_at").notNull(),
     note: text("note").notNull().default(""),
+    /** Shared by those that were reserved together, week by week: the id of the first; null: it is alone. */
+    seriesId: text("series_id"),
     createdAt: createdAt(),
   },
   (t) => [

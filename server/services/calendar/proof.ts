@@ -8,6 +8,6 @@ export async function proofOf(prove: () => Promise<number>): Promise<PackingProo
   } catch (error) {
     if (!(error instanceof SluiceError) || (error.code !== "quota" && error.code !== "invalid")) throw error;
     const { at = null, packing = [] } = (error.detail ?? {}) as Partial<Pick<PackingProof, "at" | "packing">>;
-    return { refusal: error.message.replace(/^[a-z][A-Za-z]*: /, ""), at, packing, spareMilli: 0 };
+    return { refusal: error.message.replace(/^[a-z][A-Za-z.]*: /, ""), at, packing, spareMilli: 0 };
   }
 }

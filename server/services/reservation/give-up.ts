@@ -1,4 +1,4 @@
-import { and, eq, gt, type SQL } from "drizzle-orm";
+import { and, asc, eq, gt, type SQL } from "drizzle-orm";
 import { audit, type Context } from "#server/context.ts";
 import type { Transaction } from "#server/db/client.ts";
 import { reservations } from "#server/db/schema/index.ts";
@@ -8,15 +8,20 @@ import { selectReservations, viewOf } from "./view.ts";
 type Tx = Context & { db: Transaction };
 
 /**
- * Gives reservations up, on record, and says how many; what was kept for them goes to the queue within a second. Part of
- * an operation that its caller has authorised.
+ * Gives reservations up, on record, those of a series together, and says how many; what was kept for them goes to the
+ * queue within a second. Part of an operation that its caller has authorised.
  */
 export async function giveUp(tx: Tx, which: SQL | undefined): Promise<number> {
-  const before = await selectReservations(tx).where(which).for("update", { of: reservations });
+  const before = await selectReservations(tx)
+    .where(which)
+    .orderBy(asc(reservations.startsAt))
+    .for("update", { of: reservations });
   await tx.db.delete(reservations).where(which);
-  for (const row of before) {
-    const { id, teamId } = row.reservation;
-    await audit(tx, { action: "reservation.remove", subject: id, teamId, detail: { before: viewOf(row) } });
+  for (const [first, ...following] of Map.groupBy(before.map(viewOf), ({ id, seriesId }) => seriesId ?? id).values()) {
+    if (first === undefined) continue;
+    const { id, teamId } = first;
+    const detail = { before: first, ...(following.length === 0 ? {} : { following }) };
+    await audit(tx, { action: "reservation.remove", subject: id, teamId, detail });
     await notify(tx.db, "pool", id);
   }
   return before.length;

@@ -1,5 +1,6 @@
 import { authorize, type Context } from "#server/context.ts";
 import {
+  type CreatedReservation,
   type CreateReservationInput,
   createReservationInput,
   type ReservationEffects,
@@ -11,23 +12,24 @@ import { leasesOf } from "#server/scheduler/share.ts";
 import { proofOf } from "#server/services/calendar/proof.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 import { rolledBack } from "#server/services/rolled-back.ts";
-import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
-import { create } from "./create.ts";
+import { createProved } from "./create.ts";
 
 /**
- * What a reservation would do: it is made, its time is gone to, its team takes all of it, and all of that is undone.
- * Of what runs now, only what lasts until then is there.
+ * What a reservation would do: it is made, its time is gone to (of a series the first one), its team takes all of it, and
+ * all of that is undone. Of what runs now, only what lasts until then is there.
  */
 export async function preview(ctx: Context, raw: CreateReservationInput): Promise<ReservationEffects> {
   authorize(ctx.principal, "reservation.create");
   const { gpuType, startsAt } = parse(createReservationInput, raw);
   return await rolledBack(ctx, async (tx) => {
-    let id: string | undefined;
+    let reserved: CreatedReservation | undefined;
     const proof = await proofOf(async () => {
-      ({ id } = await create(tx, raw));
-      return await refuseUnpackable(tx, gpuType);
+      const { made, spareMilli } = await createProved(tx, raw);
+      reserved = made;
+      return spareMilli;
     });
-    if (id === undefined) return { ...proof, displaced: [] };
+    if (reserved === undefined) return { ...proof, count: 0, displaced: [] };
+    const { id, following } = reserved;
     const then = new Date(Math.max(tx.now().getTime(), Date.parse(startsAt)));
     const world = await loadWorld(tx.db, gpuType, then);
     const holdings = world.holdings.filter(({ expiresAt }) => expiresAt > then.getTime());
@@ -40,6 +42,6 @@ export async function preview(ctx: Context, raw: CreateReservationInput): Promis
       .map(({ first, milli }) => ({
         ...{ who: first.who, teamName: world.quotas.get(first.teamId)?.teamName ?? "", milli },
       }));
-    return { ...proof, displaced };
+    return { ...proof, count: 1 + following.length, displaced };
   });
 }

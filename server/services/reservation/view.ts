@@ -6,9 +6,9 @@ import { reservations, users } from "#server/db/schema/index.ts";
 type Row = { reservation: typeof reservations.$inferSelect; userName: string | null };
 
 export function viewOf({ reservation, userName }: Row): ReservationView {
-  const { id, teamId, userId, gpuType, milli, unitMilli, note } = reservation;
+  const { id, teamId, userId, gpuType, milli, unitMilli, note, seriesId } = reservation;
   return {
-    ...{ id, teamId, userId, userName, gpuType, milli, unitMilli, note },
+    ...{ id, teamId, userId, userName, gpuType, milli, unitMilli, note, seriesId },
     ...{ startsAt: reservation.startsAt.toISOString(), endsAt: reservation.endsAt.toISOString() },
   };
 }

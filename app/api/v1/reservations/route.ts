@@ -1,5 +1,5 @@
 import { nothing } from "#server/contracts/common.ts";
-import { createReservationInput, reservationList, reservationView } from "#server/contracts/sharing.ts";
+import { createdReservation, createReservationInput, reservationList } from "#server/contracts/sharing.ts";
 import { route } from "#server/http/route.ts";
 import { create } from "#server/services/reservation/create.ts";
 import { list } from "#server/services/reservation/list.ts";
@@ -20,10 +20,10 @@ export const POST = route(
   {
     method: "POST",
     path: "/reservations",
-    summary: "Reserve a part of the pool for a team and a time",
+    summary: "Reserve a part of the pool for a team and a time, once or every week",
     action: "reservation.create",
     input: createReservationInput,
-    output: reservationView,
+    output: createdReservation,
     status: 201,
   },
   (ctx, input) => create(ctx, input),

@@ -6,7 +6,7 @@ export const DELETE = route(
   {
     method: "DELETE",
     path: "/reservations/{id}",
-    summary: "Give a reservation up",
+    summary: "Give a reservation up, or with it all later ones of its series",
     action: "reservation.remove",
     input: removeReservationInput,
     output: reservationList,
