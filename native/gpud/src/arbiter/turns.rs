@@ -177,6 +177,8 @@ impl Turns {
     /// Opens the door of a lease that waits before it.
     fn begin(&mut self, key: Key) {
         self.open = Some(key);
+        // What runs on of its last turn is of this one now, and is charged once.
+        self.draining.remove(&key);
         if let Some(account) = self.accounts.get_mut(&key) {
             // Who may work although it has over-run gets a whole turn: it may need many operations.
             account.bound = QUANTUM.as_secs_f64() + if account.rests { account.overrun } else { 0.0 };
@@ -578,6 +580,21 @@ mod tests {
         assert_eq!(turns.decide(at(100), &both), Verdict { open: None, contended: true, again: Some(Duration::ZERO) });
         assert_eq!(turns.decide(at(100), &both).again, Some(STALL));
         assert_eq!(turns.decide(at(2_200), &both).open, Some(1), "what it waits for may be the other's work");
+    }
+
+    #[test]
+    fn work_that_ran_past_its_turn_is_charged_once_when_the_turn_comes_again() {
+        let mut turns = Turns::default();
+        let mut look = |ms, wants: &[[u32; 2]]| {
+            let demands = wants.iter().map(|[running, waiting]| busy_demand(500, *running, *waiting));
+            let open = turns.decide(Duration::from_millis(ms), &(0..).zip(demands).collect()).open;
+            (open, turns.draining.keys().copied().collect::<Vec<_>>())
+        };
+        assert_eq!(look(0, &[[0, 1], [0, 0]]), (Some(0), vec![]));
+        assert_eq!(look(10, &[[1, 0], [0, 1]]), (Some(0), vec![]));
+        assert_eq!(look(500, &[[1, 0], [0, 1]]), (None, vec![0]));
+        assert_eq!(look(3_000, &[[1, 0], [0, 1]]), (Some(1), vec![0]), "let in beside what does not end");
+        assert_eq!(look(6_000, &[[1, 1]]), (Some(0), vec![]), "the other has gone");
     }
 
     #[test]
