@@ -27,4 +27,12 @@ describe("settings", () => {
     const wrong = { SLUICE_PORTAL_PORT: "http", SLUICE_PORTAL_URL: "ftp://x", SLUICE_AUTH_SECRET: "short" };
     expect(() => readEnv(wrong)).toThrow(/SLUICE_PORTAL_URL[\s\S]*SLUICE_PORTAL_PORT[\s\S]*SLUICE_AUTH_SECRET/);
   });
+
+  it("name a time zone that is known, UTC where none is given", () => {
+    expect(readEnv({}).SLUICE_TIME_ZONE).toBe("UTC");
+    expect(readEnv({ SLUICE_TIME_ZONE: "Europe/Berlin" }).SLUICE_TIME_ZONE).toBe("Europe/Berlin");
+    expect(() => readEnv({ SLUICE_TIME_ZONE: "Europe/Berlim" })).toThrow(
+      "SLUICE_TIME_ZONE: the name of a time zone that is known here, e.g. Europe/Berlin",
+    );
+  });
 });

@@ -8,6 +8,7 @@ export function CalendarCard<W extends Window>({
   title,
   otherwise,
   windows,
+  timeZone,
   text,
   look,
   actions,
@@ -16,6 +17,8 @@ export function CalendarCard<W extends Window>({
   /** What holds outside the windows. */
   otherwise: string;
   windows: readonly W[];
+  /** By whose clocks. */
+  timeZone: string;
   text: (window: W) => string;
   look: (window: W) => Look;
   actions?: ReactNode;
@@ -30,7 +33,9 @@ export function CalendarCard<W extends Window>({
       <dl className="figures mt-2 grid gap-y-0.5 text-sm sm:grid-cols-[max-content_minmax(0,1fr)] sm:gap-x-6">
         {groupsOf(windows, text).map((group) => (
           <div key={`${group.when} ${group.windows[0]?.fromMinute}`} className="sm:contents">
-            <dt className="text-ink-2">{group.when} UTC</dt>
+            <dt className="text-ink-2">
+              {group.when} {timeZone}
+            </dt>
             <dd>{group.windows[0] && text(group.windows[0])}</dd>
           </div>
         ))}

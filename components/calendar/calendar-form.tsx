@@ -25,6 +25,7 @@ export function CalendarForm<W extends Window>({
   title,
   gpuType,
   path,
+  timeZone,
   saved,
   version,
   text,
@@ -38,6 +39,8 @@ export function CalendarForm<W extends Window>({
   gpuType: string;
   /** Below `/api/v1`. */
   path: string;
+  /** By whose clocks its weekdays and hours are. */
+  timeZone: string;
   saved: W[];
   version: number;
   text: (window: W) => string;
@@ -84,7 +87,7 @@ export function CalendarForm<W extends Window>({
     router.refresh();
   };
   return (
-    <Dialog open onOpenChange={onClose} wide title={title} description="Weekdays and hours in UTC.">
+    <Dialog open onOpenChange={onClose} wide title={title} description={`Weekdays and hours in ${timeZone}.`}>
       <div className="flex flex-col gap-4">
         <WeekGrid windows={windows} text={text} look={look} />
         <ul aria-label="Entries" className="figures flex flex-col">

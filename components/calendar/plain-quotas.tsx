@@ -10,7 +10,15 @@ import type { QuotaCalendarView } from "./quota-calendar.tsx";
 const MANY = 12;
 
 /** Teams whose quota of a type is the same at every hour, a line each; a calendar for one is made from here. */
-export function PlainQuotas({ gpuType, quotas }: { gpuType: string; quotas: QuotaCalendarView[] }) {
+export function PlainQuotas({
+  gpuType,
+  quotas,
+  timeZone,
+}: {
+  gpuType: string;
+  quotas: QuotaCalendarView[];
+  timeZone: string;
+}) {
   if (quotas.length === 0) return null;
   const columns: Column<QuotaCalendarView>[] = [
     {
@@ -42,7 +50,7 @@ export function PlainQuotas({ gpuType, quotas }: { gpuType: string; quotas: Quot
       header: "Calendar",
       quiet: true,
       align: "right",
-      cell: (quota) => <EditQuotaCalendar title={`team ${quota.teamName}`} short gpuType={gpuType} quota={quota} />,
+      cell: (quota) => <EditQuotaCalendar title={`team ${quota.teamName}`} short {...{ gpuType, quota, timeZone }} />,
     },
   ];
   return (

@@ -16,10 +16,12 @@ function readValues(form: FormData) {
 export default function QuotaCalendarForm({
   gpuType,
   quota,
+  timeZone,
   onClose,
 }: {
   gpuType: string;
   quota: QuotaCalendarView;
+  timeZone: string;
   onClose: () => void;
 }) {
   const { teamId, teamName, windows, version, guaranteedMilli, limitMilli } = quota;
@@ -28,6 +30,7 @@ export default function QuotaCalendarForm({
       title={`Calendar of ${teamName} for ${gpuType}`}
       gpuType={gpuType}
       path={`/teams/${teamId}/quotas/${gpuType}/windows`}
+      timeZone={timeZone}
       saved={windows}
       version={version}
       text={quotaWords}

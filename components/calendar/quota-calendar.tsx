@@ -10,11 +10,13 @@ export function QuotaCalendar({
   gpuType,
   quota,
   title,
+  timeZone,
   mayEdit,
 }: {
   gpuType: string;
   quota: QuotaCalendarView;
   title: string;
+  timeZone: string;
   mayEdit: boolean;
 }) {
   return (
@@ -22,9 +24,10 @@ export function QuotaCalendar({
       title={title}
       otherwise={quotaWords(quota)}
       windows={quota.windows}
+      timeZone={timeZone}
       text={quotaWords}
       look={quotaLook(quota)}
-      actions={mayEdit && <EditQuotaCalendar title={title} gpuType={gpuType} quota={quota} />}
+      actions={mayEdit && <EditQuotaCalendar {...{ title, gpuType, quota, timeZone }} />}
     />
   );
 }

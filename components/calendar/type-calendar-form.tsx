@@ -12,13 +12,22 @@ const readValues = (form: FormData): Pick<KindWindow, "kind"> => ({
 });
 
 /** Edits which kind of work a GPU type takes by weekday and hour. */
-export default function TypeCalendarForm({ calendar, onClose }: { calendar: TypeCalendarView; onClose: () => void }) {
+export default function TypeCalendarForm({
+  calendar,
+  timeZone,
+  onClose,
+}: {
+  calendar: TypeCalendarView;
+  timeZone: string;
+  onClose: () => void;
+}) {
   const { gpuType, windows, version } = calendar;
   return (
     <CalendarForm
       title={`When ${gpuType} takes which work`}
       gpuType={gpuType}
       path={`/gpu-types/${gpuType}/windows`}
+      timeZone={timeZone}
       saved={windows}
       version={version}
       text={kindWords}

@@ -6,15 +6,16 @@ import { ANY_WORK, kindLook, kindWords } from "./words.ts";
 export type TypeCalendarView = CalendarList["calendars"][number];
 
 /** Which kind of work a GPU type takes by weekday and hour. */
-export function TypeCalendar({ calendar }: { calendar: TypeCalendarView }) {
+export function TypeCalendar({ calendar, timeZone }: { calendar: TypeCalendarView; timeZone: string }) {
   return (
     <CalendarCard
       title={`What ${calendar.gpuType} takes`}
       otherwise={ANY_WORK}
       windows={calendar.windows}
+      timeZone={timeZone}
       text={kindWords}
       look={kindLook}
-      actions={<EditTypeCalendar calendar={calendar} />}
+      actions={<EditTypeCalendar calendar={calendar} timeZone={timeZone} />}
     />
   );
 }

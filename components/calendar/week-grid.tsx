@@ -11,7 +11,7 @@ const looks: Record<Look, string> = {
   same: "bg-accent-soft text-ink",
 };
 
-/** A week at a glance, Monday on top, UTC; the lines beside it say the same in words. */
+/** A week at a glance, Monday on top; the lines beside it say the same in words. */
 export function WeekGrid<W extends Window>({
   windows,
   text,

@@ -1,4 +1,4 @@
-/** Weeks as calendars see them: minutes since Monday 00:00 UTC, windows that may run over midnight and the week's end. */
+/** Weeks as calendars see them: minutes since Monday 00:00, windows that may run over midnight and the week's end. */
 
 export type Window = { fromMinute: number; toMinute: number };
 

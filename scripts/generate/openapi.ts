@@ -23,6 +23,7 @@ export async function describeApi(): Promise<Json> {
       version: "1",
       description:
         "Amounts are thousandths of a GPU (500 is half of one), memory is bytes, times are ISO 8601 in UTC. " +
+        "Minutes of calendars count from Monday 00:00 by the clocks of the installation's zone: `timeZone` of `/calendars`. " +
         "A path that is not listed answers 404 as `not-found` below, a method that a path does not list 405 without a body.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },

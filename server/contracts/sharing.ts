@@ -8,7 +8,7 @@ export const stopId = idOf("stp");
 export const reservationId = idOf("rsv");
 export const quotaRequestId = idOf("qrq");
 
-/** Minutes since Monday 00:00 UTC. */
+/** Minutes since Monday 00:00 by the clocks of the installation's time zone (`timeZone` of `calendarList`). */
 const minuteOfWeek = z.int().min(0).max(10_079);
 
 export const stopView = z.strictObject({
@@ -153,6 +153,8 @@ export type PackingProof = z.infer<typeof packingProof>;
 
 /** Each GPU type's own calendar, and those of its quotas as far as the reader may see the teams. */
 export const calendarList = z.strictObject({
+  /** By whose clocks all of them count their weekdays and hours: the installation's zone, by its IANA name. */
+  timeZone: z.string(),
   calendars: z.array(
     z.strictObject({
       gpuType: z.string(),

@@ -30,8 +30,8 @@ const formatIn = remembered(
     }),
 );
 
-/** How far a zone's clocks are ahead of UTC at an instant, in milliseconds. */
-function aheadOf(zone: string, at: number): number {
+/** How far a zone's clocks are ahead of UTC at an instant, in milliseconds; for many of them ask `clocks.ts`. */
+export function aheadOf(zone: string, at: number): number {
   if (zone === "UTC") return 0;
   const parts = Object.fromEntries(
     formatIn(zone)

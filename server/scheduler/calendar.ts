@@ -1,7 +1,10 @@
 /**
  * Quotas and availability that differ by weekday and hour ("interactive by day, batch by night"), and additions that
- * end alone. Weeks are counted in UTC; a week begins on Monday at 00:00.
+ * end alone. Weeks are counted by the clocks of a zone; a week begins on Monday at 00:00. A window holds while these
+ * clocks show a minute of it: where they are put forward over its beginning it begins with the change, and where they are
+ * put back, what they show twice holds twice.
  */
+import { aheadAt, changesBetween } from "../contracts/clocks.ts";
 import type { Kind } from "./types.ts";
 
 const MINUTE = 60_000;
@@ -24,14 +27,22 @@ export type Addition = { guaranteedMilli: number; limitMilli: number; from: numb
 
 export type Amounts = { guaranteedMilli: number; limitMilli: number };
 
+/** How a quota differs over time; `plain` holds outside the windows, which count their weeks in `zone`. */
+export type Calendar = {
+  zone: string;
+  plain: Amounts;
+  windows: readonly QuotaWindow[];
+  additions: readonly Addition[];
+};
+
 /** A time for people: `2026-11-25 20:00 UTC`. */
 export function inUtc(at: number): string {
   return `${new Date(at).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
-/** Minute of the week at a time. */
-export function minuteOfWeek(at: number): number {
-  const minute = (Math.floor(at / MINUTE) + EPOCH_MINUTE) % WEEK;
+/** Minute of the week that a zone's clocks show. */
+export function minuteOfWeek(zone: string, at: number): number {
+  const minute = (Math.floor((at + aheadAt(zone, at)) / MINUTE) + EPOCH_MINUTE) % WEEK;
   return minute < 0 ? minute + WEEK : minute;
 }
 
@@ -44,13 +55,8 @@ export function within(window: Window, minute: number): boolean {
 }
 
 /** The quota in force at a time: the first window that holds, or the plain quota, and every addition on top. */
-export function quotaAt(
-  plain: Amounts,
-  windows: readonly QuotaWindow[],
-  additions: readonly Addition[],
-  at: number,
-): Amounts {
-  const minute = minuteOfWeek(at);
+export function quotaAt({ zone, plain, windows, additions }: Calendar, at: number): Amounts {
+  const minute = minuteOfWeek(zone, at);
   const base = windows.find((window) => within(window, minute)) ?? plain;
   let { guaranteedMilli, limitMilli } = base;
   for (const addition of additions) {
@@ -62,22 +68,16 @@ export function quotaAt(
 }
 
 /** Which kinds the type takes at a time; when one is shut out, the next time at which that changes. */
-export function kindsAt(windows: readonly KindWindow[], at: number): { kinds: Kind[]; nextAt?: number } {
-  const kindsIn = (minute: number): Kind[] => {
+export function kindsAt(zone: string, windows: readonly KindWindow[], at: number): { kinds: Kind[]; nextAt?: number } {
+  const kindsThen = (then: number): Kind[] => {
+    const minute = minuteOfWeek(zone, then);
     const held = windows.filter((window) => within(window, minute)).map((window) => window.kind);
     return held.length === 0 ? ["interactive", "batch"] : [...new Set(held)];
   };
-  const minute = minuteOfWeek(at);
-  const kinds = kindsIn(minute);
+  const kinds = kindsThen(at);
   if (kinds.length === 2) return { kinds };
-  const start = Math.floor(at / MINUTE) * MINUTE;
-  const changes = windows
-    .flatMap((window) => [window.from, window.to])
-    .map((edge) => (edge - minute + WEEK) % WEEK || WEEK);
-  const next = changes
-    .sort((a, b) => a - b)
-    .find((ahead) => kindsIn((minute + ahead) % WEEK).some((kind) => !kinds.includes(kind)));
-  return next === undefined ? { kinds } : { kinds, nextAt: start + next * MINUTE };
+  const nextAt = edgesAfter(zone, windows, at).find((then) => kindsThen(then).some((kind) => !kinds.includes(kind)));
+  return nextAt === undefined ? { kinds } : { kinds, nextAt };
 }
 
 /** A minute of the week that lies in two of these windows, where it could not be said which of them holds. */
@@ -85,15 +85,25 @@ export function inTwo(windows: readonly Window[]): number | undefined {
   return windows.map(({ from }) => from).find((from) => windows.filter((window) => within(window, from)).length > 1);
 }
 
-/** Every minute of the week at which one of these windows begins or ends, and Monday 00:00. */
-export function breakpoints(windows: readonly Window[]): number[] {
-  return [...new Set([0, ...windows.flatMap((window) => [window.from % WEEK, window.to % WEEK])])].sort(
-    (a, b) => a - b,
-  );
-}
-
-/** The first time at or after `at` with this minute of the week. */
-export function nextAtMinute(minute: number, at: number): number {
-  const ahead = (minute - minuteOfWeek(at) + WEEK) % WEEK;
-  return Math.floor(at / MINUTE) * MINUTE + ahead * MINUTE;
+/**
+ * When what windows say may change after `at`, in order: for each minute at which one begins or ends the next time that
+ * the zone's clocks show it, and each of the next two weeks at which they are put forward or back. Whatever the windows of
+ * a zone say together at any time they say at one of these, or now.
+ */
+export function edgesAfter(zone: string, windows: readonly Window[], at: number): number[] {
+  const minutes = [...new Set(windows.flatMap(({ from, to }) => [from % WEEK, to % WEEK]))];
+  if (minutes.length === 0) return [];
+  // A minute that is skipped comes a week later.
+  const changes = changesBetween(zone, at, at + 2 * WEEK * MINUTE);
+  const stretches = [at, ...changes].map((from, index) => {
+    return { from, minute: minuteOfWeek(zone, from), to: changes[index] ?? Number.POSITIVE_INFINITY };
+  });
+  const shown = minutes.flatMap((edge) => {
+    const times = stretches.map(({ from, minute, to }) => {
+      const ahead = (edge - minute + WEEK) % WEEK || WEEK;
+      return { shows: (Math.floor(from / MINUTE) + ahead) * MINUTE, to };
+    });
+    return times.find(({ shows, to }) => shows < to)?.shows ?? [];
+  });
+  return [...new Set([...shown, ...changes])].sort((a, b) => a - b);
 }

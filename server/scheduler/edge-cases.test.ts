@@ -149,8 +149,8 @@ describe("the packing of guarantees", () => {
   const promise = (teamName: string, guaranteedMilli: number, largestMilli: number) => ({
     ...{ teamId: teamName, teamName, guaranteedMilli, limitMilli: 4000, largestMilli, windows: [] },
   });
-  const proof = (...quotas: ReturnType<typeof promise>[]) =>
-    prove(devices, { quotas, additions: [], reservations: [] }, 0);
+  const nothing = { zone: "UTC", additions: [], reservations: [] };
+  const proof = (...quotas: ReturnType<typeof promise>[]) => prove(devices, { ...nothing, quotas }, 0);
 
   test("is proved for each team's largest request", () => {
     expect(proof(promise("a", 1000, 500), promise("b", 1000, 1000))).toMatchObject({ ok: true });
@@ -167,7 +167,7 @@ describe("the packing of guarantees", () => {
   test("is refused in no time where it is millions of times what there is", () => {
     const huge = { teamId: "a", milli: 100_000_000, unitMilli: 2, from: 0, to: 1 };
     const began = performance.now();
-    const reserved = prove(devices, { quotas: [promise("a", 0, 1000)], additions: [], reservations: [huge] }, 0);
+    const reserved = prove(devices, { ...nothing, quotas: [promise("a", 0, 1000)], reservations: [huge] }, 0);
     expect(reserved).toMatchObject({ ok: false, missing: { milli: 2 } });
     expect(proof(promise("a", 100_000_000, 2))).toMatchObject({ ok: false });
     expect(performance.now() - began).toBeLessThan(1_000);
@@ -176,11 +176,11 @@ describe("the packing of guarantees", () => {
   test("is proved at every breakpoint of the calendar, and while a reservation holds", () => {
     const night = { from: 20 * 60, to: 6 * 60, guaranteedMilli: 2000, limitMilli: 4000 };
     const quotas = [{ ...promise("a", 0, 1000), windows: [night] }, promise("b", 500, 500)];
-    expect(prove(devices, { quotas, additions: [], reservations: [] }, 0)).toMatchObject({ ok: false });
+    expect(prove(devices, { ...nothing, quotas }, 0)).toMatchObject({ ok: false });
     const reservation = { teamId: "b", milli: 1000, unitMilli: 500, from: 1e9, to: 2e9 };
     const plain = [promise("a", 1000, 1000), promise("b", 500, 500)];
-    expect(prove(devices, { quotas: plain, additions: [], reservations: [] }, 0)).toMatchObject({ ok: true });
-    expect(prove(devices, { quotas: plain, additions: [], reservations: [reservation] }, 0)).toMatchObject({
+    expect(prove(devices, { ...nothing, quotas: plain }, 0)).toMatchObject({ ok: true });
+    expect(prove(devices, { ...nothing, quotas: plain, reservations: [reservation] }, 0)).toMatchObject({
       ...{ ok: false, at: 1e9 },
     });
   });
@@ -209,7 +209,7 @@ describe("the packing of guarantees", () => {
     const quotas = [{ ...promise("a", 0, 500), windows: [night] }, promise("b", 500, 500)];
     const proved = (hours: number) => {
       const addition = { teamId: "b", guaranteedMilli: 500, limitMilli: 500, from: noon, to: noon + hours * hour };
-      return prove(devices, { quotas, additions: [addition], reservations: [] }, 0);
+      return prove(devices, { ...nothing, quotas, additions: [addition] }, 0);
     };
     expect(proved(8)).toMatchObject({ ok: true });
     // 1970 began on a Thursday; the entry is for the night after Monday.
@@ -258,7 +258,9 @@ describe("the rules besides", () => {
     const evening = Date.UTC(2026, 10, 23, 20);
     const plain = { guaranteedMilli: 500, limitMilli: 1000 };
     const more = { guaranteedMilli: 1000, limitMilli: 2000 };
-    const by = (from: number, to: number) => ({ plain, windows: [{ from, to, ...more }], additions: [] });
+    const by = (from: number, to: number) => {
+      return { zone: "UTC", plain, windows: [{ from, to, ...more }], additions: [] };
+    };
     const at = (calendar?: Quota["calendar"], rest: Omit<Partial<World>, "quotas"> = {}) =>
       world({
         ...{ now, devices: [device("0"), device("1")], ...rest },

@@ -2,7 +2,7 @@
  * What a team may use later of what it may not use now: by its calendar, a request for more that was approved, or a
  * reservation. Who asks for that much waits for it, and holds up nobody meanwhile.
  */
-import { breakpoints, nextAtMinute, quotaAt } from "./calendar.ts";
+import { edgesAfter, quotaAt } from "./calendar.ts";
 import type { More, Quota, Waiting, World } from "./types.ts";
 
 /** Nobody waits longer than a day (`waitSeconds` of a request). */
@@ -53,19 +53,16 @@ function stepsOf(teamId: string, userId: string, world: World): Step[] {
   const { now, reservations = [] } = world;
   const quota = world.quotas.get(teamId);
   if (quota === undefined) return [];
-  const { plain = quota, windows = [], additions = [] } = quota.calendar ?? {};
+  const { zone = "UTC", plain = quota, windows = [], additions = [] } = quota.calendar ?? {};
   const reserved = reservations.flatMap((one) =>
     one.teamId === teamId && (one.userId === undefined || one.userId === userId)
       ? [{ guaranteedMilli: one.milli, limitMilli: one.milli, from: one.from, to: one.to }]
       : [],
   );
   const stretches = [...additions, ...reserved];
-  const times = [
-    ...breakpoints(windows).map((minute) => nextAtMinute(minute, now)),
-    ...stretches.flatMap(({ from, to }) => [from, to]),
-  ];
+  const times = [...edgesAfter(zone, windows, now), ...stretches.flatMap(({ from, to }) => [from, to])];
   return [...new Set(times)]
     .filter((at) => at > now)
     .sort((a, b) => a - b)
-    .map((at) => ({ at, ...quotaAt(plain, windows, stretches, at) }));
+    .map((at) => ({ at, ...quotaAt({ zone, plain, windows, additions: stretches }, at) }));
 }

@@ -7,7 +7,7 @@
  */
 import { type CoTenancyOf, underPolicy } from "./allowed.ts";
 import { WHOLE } from "./amount.ts";
-import { type Addition, breakpoints, nextAtMinute, type QuotaWindow, quotaAt } from "./calendar.ts";
+import { type Addition, edgesAfter, type QuotaWindow, quotaAt } from "./calendar.ts";
 import type { CoTenancy } from "./types.ts";
 
 export type PackedDevice = { id: string; name: string; serverName: string };
@@ -23,6 +23,8 @@ export type PromisedQuota = {
   windows: QuotaWindow[];
 };
 export type Promised = {
+  /** By whose clocks the windows count their weeks. */
+  zone: string;
   quotas: PromisedQuota[];
   additions: (Addition & { teamId: string })[];
   reservations: { teamId: string; milli: number; unitMilli: number; from: number; to: number }[];
@@ -47,30 +49,27 @@ export function prove(devices: readonly PackedDevice[], promised: Promised, now:
   return { ok: true, spareMilli };
 }
 
-function timesOf({ quotas, additions, reservations }: Promised, now: number): number[] {
-  const weekly = breakpoints(quotas.flatMap((quota) => quota.windows)).map((minute) => nextAtMinute(minute, now));
+function timesOf({ zone, quotas, additions, reservations }: Promised, now: number): number[] {
+  // All windows go by the same clocks: what they say together is the same in every week, before and after a change.
+  const windows = quotas.flatMap((quota) => quota.windows);
+  const weekly = edgesAfter(zone, windows, now);
   const edges = [...additions, ...reservations].flatMap(({ from, to }) => [from, to]).filter((at) => at > now);
   // A stretch of time and a weekly window may meet in any of its weeks.
   const inside = [...additions, ...reservations].flatMap(({ from, to }) =>
-    weeklyWithin(quotas, Math.max(from, now), to),
+    edgesAfter(zone, windows, Math.max(from, now)).filter((at) => at < to),
   );
   return [...new Set([now, ...weekly, ...edges, ...inside])].sort((a, b) => a - b);
-}
-
-function weeklyWithin(quotas: readonly PromisedQuota[], from: number, to: number): number[] {
-  const minutes = breakpoints(quotas.flatMap((quota) => quota.windows));
-  return minutes.map((minute) => nextAtMinute(minute, from)).filter((at) => at >= from && at < to);
 }
 
 /** Pieces of one thousandth fit wherever anything fits; they are laid as one sum that may be divided. */
 type Piece = { teamId: string; teamName: string; milli: number; divisible?: true };
 
 /** What must fit at a time: each guarantee in pieces of the largest request, the rest in one smaller piece. */
-function piecesAt({ quotas, additions, reservations }: Promised, at: number, most: number): Piece[] {
+function piecesAt({ zone, quotas, additions, reservations }: Promised, at: number, most: number): Piece[] {
   return quotas.flatMap((quota) => {
     const { teamId } = quota;
     const own = additions.filter((addition) => addition.teamId === teamId);
-    const { guaranteedMilli } = quotaAt(quota, quota.windows, own, at);
+    const { guaranteedMilli } = quotaAt({ zone, plain: quota, windows: quota.windows, additions: own }, at);
     const reserved = reservations.filter((one) => one.teamId === teamId && at >= one.from && at < one.to);
     return [
       ...cut(quota, guaranteedMilli, quota.largestMilli, most),

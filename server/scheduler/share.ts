@@ -49,7 +49,7 @@ export function promisesAt(world: World, at: number): Promises {
   const then = [...world.quotas].map(([teamId, quota]): [string, Quota] => {
     const { calendar } = quota;
     if (calendar === undefined) return [teamId, quota];
-    return [teamId, { ...quota, ...quotaAt(calendar.plain, calendar.windows, calendar.additions, at) }];
+    return [teamId, { ...quota, ...quotaAt(calendar, at) }];
   });
   return promisesOf(world, new Map(then), reservationsAt(world, at));
 }

@@ -3,7 +3,7 @@
  * times are milliseconds since 1970. One world holds one GPU type: types never compete with each other.
  */
 
-import type { Addition, Amounts, QuotaWindow } from "./calendar.ts";
+import type { Calendar } from "./calendar.ts";
 
 /** A device of the pool. */
 export type Device = {
@@ -119,7 +119,7 @@ export type Quota = {
   /** Idle time after which a lease of this team ends; the basis of estimates. */
   idleMs?: number;
   /** What the amounts follow from, where they differ by the time. */
-  calendar?: { plain: Amounts; windows: readonly QuotaWindow[]; additions: readonly Addition[] };
+  calendar?: Calendar;
   /** Times of the team's own leases, where they differ from the pool's. */
   times?: Partial<Policy>;
 };

@@ -19,7 +19,7 @@ export const metadata = { title: "Calendars" };
 export default async function CalendarsPage() {
   const ctx = await pageContext();
   if (!ctx.principal.isAdmin) notFound();
-  const [{ calendars }, { reservations }, teams] = await load(() =>
+  const [{ calendars, timeZone }, { reservations }, teams] = await load(() =>
     Promise.all([listCalendars(ctx), listReservations(ctx), teamNames(ctx)]),
   );
   const nameOf = (teamId: string) => teams.find((team) => team.id === teamId)?.name ?? "";
@@ -31,7 +31,7 @@ export default async function CalendarsPage() {
   return (
     <>
       <LiveRefresh topics={["pool"]} />
-      <PageHeader title="Calendars" detail="What differs by weekday and hour, and what is reserved; times are UTC" />
+      <PageHeader title="Calendars" detail={`What differs by weekday and hour (${timeZone}), and what is reserved`} />
       <Section
         title="Reservations"
         detail="On top of a team's guarantee, for a time"
@@ -52,13 +52,14 @@ export default async function CalendarsPage() {
       {calendars.map((calendar) => (
         <Section key={calendar.gpuType} title={calendar.gpuType}>
           <div className="grid gap-3 xl:grid-cols-2">
-            <TypeCalendar calendar={calendar} />
+            <TypeCalendar calendar={calendar} timeZone={timeZone} />
             {byName(calendar.quotas, ({ windows }) => windows.length > 0).map((quota) => (
               <QuotaCalendar
                 key={quota.teamId}
                 gpuType={calendar.gpuType}
                 quota={quota}
                 title={`team ${quota.teamName}`}
+                timeZone={timeZone}
                 mayEdit
               />
             ))}
@@ -66,6 +67,7 @@ export default async function CalendarsPage() {
           <PlainQuotas
             gpuType={calendar.gpuType}
             quotas={byName(calendar.quotas, ({ windows }) => windows.length === 0)}
+            timeZone={timeZone}
           />
         </Section>
       ))}

@@ -38,7 +38,7 @@ export const teamPolicies = pgTable("team_policies", {
   version: version(),
 });
 
-/** A quota that differs by weekday and hour: minutes since Monday 00:00 UTC. */
+/** A quota that differs by weekday and hour: minutes since Monday 00:00 by the installation's clocks. */
 export const quotaWindows = pgTable(
   "quota_windows",
   {

@@ -136,7 +136,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 );
 
 /** Histories begin at 0, and most are over within the hour. */
-const BEGIN = minuteOfWeek(0);
+const BEGIN = minuteOfWeek("UTC", 0);
 const stretch = { start: fc.nat(40), minutes: fc.integer({ min: 1, max: 40 }) };
 /** For one part of those who could have it. */
 const some = <T>(weight: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
@@ -223,7 +223,7 @@ function calendarOf(plain: Pick<Quota, "guaranteedMilli" | "limitMilli">, { wind
     ...{ from: addition.start * MINUTE, to: (addition.start + addition.minutes) * MINUTE },
   };
   const windows = [{ ...inTheWeek(window), guaranteedMilli, limitMilli }];
-  return { plain, windows, additions: added === undefined ? [] : [added] };
+  return { zone: "UTC", plain, windows, additions: added === undefined ? [] : [added] };
 }
 
 /** What the calendars of the teams and of the pool say of this time. */
@@ -231,10 +231,9 @@ function inForce(before: World, kinds: readonly KindWindow[]): World {
   const { now } = before;
   const quotas = [...before.quotas].map(([teamId, one]) => {
     if (one.calendar === undefined) return [teamId, one] as const;
-    const { plain, windows, additions } = one.calendar;
-    return [teamId, { ...one, ...quotaAt(plain, windows, additions, now) }] as const;
+    return [teamId, { ...one, ...quotaAt(one.calendar, now) }] as const;
   });
-  return { ...before, quotas: new Map(quotas), open: kindsAt(kinds, now) };
+  return { ...before, quotas: new Map(quotas), open: kindsAt("UTC", kinds, now) };
 }
 
 /** The most that is guaranteed at any time. */

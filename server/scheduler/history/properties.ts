@@ -334,7 +334,7 @@ const whoMayWaitForMoreIsNotRefused: Check = ({ before, round }) => {
       continue;
     for (let minute = 1; minute < 24 * 60; minute++) {
       const at = before.now + minute * 60_000;
-      const then = quotaAt(calendar.plain, calendar.windows, calendar.additions, at);
+      const then = quotaAt(calendar, at);
       if (request.milli <= (request.guaranteedOnly ? then.guaranteedMilli : then.limitMilli))
         return `${request.requestId} is refused, and could have its GPU in ${minute} minutes`;
     }

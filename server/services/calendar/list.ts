@@ -2,6 +2,7 @@ import { asc, eq, inArray } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import type { CalendarList } from "#server/contracts/sharing.ts";
 import { calendarVersions, kindWindows, quotas, quotaWindows, teams } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
 import { knownGpuTypes } from "#server/services/lease/world.ts";
 
 /** The calendars of all GPU types, and of the quotas of one's own teams; for an admin of all. */
@@ -27,6 +28,7 @@ export async function list(ctx: Context): Promise<CalendarList> {
   const versionOf = (gpuType: string, teamId: string | null) =>
     versions.find((one) => one.gpuType === gpuType && one.teamId === teamId)?.version ?? 0;
   return {
+    timeZone: env().SLUICE_TIME_ZONE,
     calendars: gpuTypes.map((gpuType) => ({
       gpuType,
       windows: kinds

@@ -3,7 +3,7 @@ import { and, eq, gt } from "drizzle-orm";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { quotaRequests } from "#server/db/schema/index.ts";
 import { monthOf } from "#server/scheduler/budget.ts";
-import { type Addition, quotaAt } from "#server/scheduler/calendar.ts";
+import { type Addition, type Calendar, quotaAt } from "#server/scheduler/calendar.ts";
 import { averageMilli, decayed } from "#server/scheduler/decay.ts";
 import type { Budget, Quota } from "#server/scheduler/types.ts";
 import { DEFAULT_IDLE_SECONDS } from "./policy.ts";
@@ -12,7 +12,10 @@ import type { QuotaRow, WorldRows } from "./world-rows.ts";
 type Db = Database | Transaction;
 
 /** The quotas in force at a time, by team. */
-export function quotasFrom(rows: Pick<WorldRows, "quotas" | "windows" | "additions">, at: number): Map<string, Quota> {
+export function quotasFrom(
+  rows: Pick<WorldRows, "timeZone" | "quotas" | "windows" | "additions">,
+  at: number,
+): Map<string, Quota> {
   const additions = rows.additions.map(({ startsAt, endsAt, ...rest }) => {
     return { ...rest, from: Date.parse(startsAt), to: Date.parse(endsAt) };
   });
@@ -23,13 +26,13 @@ export function quotasFrom(rows: Pick<WorldRows, "quotas" | "windows" | "additio
       const windows = rows.windows.filter((window) => window.teamId === teamId);
       const { guaranteedMilli, limitMilli } = quota;
       const ofTeam = additions.filter((addition) => addition.teamId === teamId);
+      const plain = { guaranteedMilli, limitMilli };
+      const calendar: Calendar = { zone: rows.timeZone, plain, windows, additions: ofTeam };
       return [
         teamId,
         {
-          ...{ teamId, teamName, ...quotaAt(quota, windows, ofTeam, at), weight, priority },
-          ...(windows.length + ofTeam.length > 0 && {
-            calendar: { plain: { guaranteedMilli, limitMilli }, windows, additions: ofTeam },
-          }),
+          ...{ teamId, teamName, ...quotaAt(calendar, at), weight, priority },
+          ...(windows.length + ofTeam.length > 0 && { calendar }),
           ...(personMilli === null ? {} : { personMilli }),
           ...(largestMilli === null ? {} : { largestMilli }),
           coTenancy: coTenancy ?? "any",

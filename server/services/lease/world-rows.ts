@@ -6,6 +6,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { LeaseOwner } from "#server/contracts/lease.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import type { gpuServers, gpus } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
 import { monthOf } from "#server/scheduler/budget.ts";
 import type { CoTenancy, Kind, Stop } from "#server/scheduler/types.ts";
 import { type QueueColumns, type QueueIds, queueColumns, queueIds, waitsFor } from "./world-queue.ts";
@@ -93,6 +94,8 @@ export type WorldRows<Queue = QueueColumns> = {
   }[];
   stops: { scope: Stop["scope"]; subjectId: string | null; reason: string }[];
   kinds: { from: number; to: number; kind: Kind }[];
+  /** By whose clocks `windows` and `kinds` count their weeks. */
+  timeZone: string;
 };
 
 const HOLDINGS = sql`(select coalesce(json_agg(t), '[]') from (
@@ -127,7 +130,7 @@ async function readRows<Queue>(
 ): Promise<WorldRows<Queue>> {
   const at = now.toISOString();
   const month = new Date(monthOf(now.getTime()).from).toISOString();
-  const [row] = await db.execute<{ world: WorldRows<Queue> }>(sql`
+  const [row] = await db.execute<{ world: Omit<WorldRows<Queue>, "timeZone"> }>(sql`
     with ask as materialized (select ${gpuType}::text as type, ${at}::timestamptz as at, ${month}::timestamptz as month)
     select json_build_object(
       'devices', (select coalesce(json_agg(t), '[]') from (
@@ -174,5 +177,5 @@ async function readRows<Queue>(
         select from_minute as "from", to_minute as "to", kind from kind_windows where gpu_type = ask.type) t)
     ) as world from ask`);
   if (row === undefined) throw new Error("the world of a GPU type is one row");
-  return row.world;
+  return { ...row.world, timeZone: env().SLUICE_TIME_ZONE };
 }

@@ -71,7 +71,7 @@ function worldOf(rows: Omit<WorldRows, "queue">, queue: Waiting[], gpuType: stri
     policy: RECLAIM_POLICY,
     stops: rows.stops.map(({ subjectId, ...rest }) => ({ ...rest, ...(subjectId === null ? {} : { subjectId }) })),
     reservations: rows.reservations.map(reservationFrom),
-    open: kindsAt(rows.kinds, at),
+    open: kindsAt(rows.timeZone, rows.kinds, at),
   };
 }
 

@@ -2,6 +2,7 @@
 import { and, eq, gt, ne } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { gpuServers, gpus, quotas, quotaWindows, reservations, teamPolicies, teams } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { formatQuota, WHOLE } from "#server/scheduler/amount.ts";
 import { type Promised, type Proof, prove } from "#server/scheduler/packing.ts";
@@ -73,6 +74,7 @@ async function proofOf(
   const names = new Map(rows.map(({ quota, teamName }) => [quota.teamId, teamName]));
   const policies = new Map(sharing.map(({ teamId, coTenancy }) => [teamId, coTenancy]));
   const promised: Promised = {
+    zone: env().SLUICE_TIME_ZONE,
     quotas: [...others.map(({ quota }) => quota), ...(edited === undefined ? [] : [edited])].map((quota) => ({
       teamId: quota.teamId,
       teamName: names.get(quota.teamId) ?? "this team",

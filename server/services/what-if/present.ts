@@ -21,14 +21,14 @@ export async function readPresent(ctx: Context, gpuTypes: readonly string[], tim
     gpuTypes.map(async (gpuType): Promise<Present> => {
       const rows = await readRowsOfNobody(ctx.db, gpuType, new Date(time.from));
       const devices = rows.devices.map(deviceFrom).filter(({ state }) => state !== "gone");
-      const { windows, additions, reservations, kinds } = rows;
+      const { timeZone, windows, additions, reservations, kinds } = rows;
       // What was used of late changes all the time, and is not asked for.
       const quotas = rows.quotas.map((quota) => ({ ...quota, usage: null, usageAt: null, spentMilliHours: null }));
       const price = prices.find((one) => one.gpuType === gpuType);
       return {
         gpuType,
         devices,
-        rules: { quotas, windows, additions, reservations, kinds },
+        rules: { timeZone, quotas, windows, additions, reservations, kinds },
         gpusThen: then.get(gpuType) ?? devices.length,
         price: price && { basis: price.basis, micro: price.micro },
       };

@@ -1,5 +1,5 @@
 /** The pool that is tried: as many devices, these quotas, the rest as it is now. Pure. */
-import { kindsAt, WEEK } from "#server/scheduler/calendar.ts";
+import { edgesAfter, kindsAt, type Window } from "#server/scheduler/calendar.ts";
 import { DEFAULT_POLICY } from "#server/scheduler/notice.ts";
 import type { Rules, Setting } from "#server/scheduler/simulate/simulation.ts";
 import type { Device, Quota } from "#server/scheduler/types.ts";
@@ -8,15 +8,12 @@ import { quotasFrom } from "#server/services/lease/world-quotas.ts";
 import type { WorldRows } from "#server/services/lease/world-rows.ts";
 
 /** Quotas and calendars of a type; reservations and approved requests for more that overlapped the time. */
-export type RuleRows = Pick<WorldRows, "quotas" | "windows" | "additions" | "reservations" | "kinds">;
+export type RuleRows = Pick<WorldRows, "timeZone" | "quotas" | "windows" | "additions" | "reservations" | "kinds">;
 export type Amounts = { guaranteedMilli: number; limitMilli: number };
 export type Proposal = { gpus: number; quotas: ReadonlyMap<string, Amounts> };
 
 /** Where nothing is known of the type's cards. */
 const SOME_MEMORY = 80 * 1024 ** 3;
-const MINUTE = 60_000;
-/** 1970-01-01 was a Thursday. */
-const EPOCH_MINUTE = 3 * 24 * 60;
 
 export function settingOf(
   gpuType: string,
@@ -64,26 +61,22 @@ function rulesAt(rows: RuleRows, proposed: Proposal["quotas"], at: number): Rule
   const quotas = quotasFrom({ ...rows, quotas: known }, at);
   for (const [teamId, amounts] of added) quotas.set(teamId, { teamId, teamName: teamId, ...amounts } satisfies Quota);
   const reservations = rows.reservations.map(reservationFrom);
-  return { quotas, reservations, open: kindsAt(rows.kinds, at) };
+  return { quotas, reservations, open: kindsAt(rows.timeZone, rows.kinds, at) };
 }
 
-type Edges = { minutes: number[]; instants: number[] };
+type Edges = { zone: string; windows: Window[]; instants: number[] };
 
-/** When rules change: minutes of every week, and single instants. */
-function edgesOf({ windows, kinds, additions, reservations }: RuleRows): Edges {
-  const minutes = [...windows, ...kinds].flatMap(({ from, to }) => [from % WEEK, to % WEEK]);
+/** When rules change: where windows of every week begin and end, and single instants. */
+function edgesOf({ timeZone, windows, kinds, additions, reservations }: RuleRows): Edges {
   const instants = [...additions, ...reservations].flatMap(({ startsAt, endsAt }) => [
     Date.parse(startsAt),
     Date.parse(endsAt),
   ]);
-  return { minutes: [...new Set(minutes)], instants: instants.sort((a, b) => a - b) };
+  return { zone: timeZone, windows: [...windows, ...kinds], instants: instants.sort((a, b) => a - b) };
 }
 
-function changeAfter({ minutes, instants }: Edges, at: number): number | undefined {
-  const minute = Math.floor(at / MINUTE);
-  const ofWeek = (minute + EPOCH_MINUTE) % WEEK;
-  const ahead = minutes.map((edge) => (edge - ofWeek + WEEK) % WEEK || WEEK);
-  const weekly = ahead.length === 0 ? Number.POSITIVE_INFINITY : (minute + Math.min(...ahead)) * MINUTE;
+function changeAfter({ zone, windows, instants }: Edges, at: number): number | undefined {
+  const [weekly = Number.POSITIVE_INFINITY] = edgesAfter(zone, windows, at);
   const next = Math.min(weekly, instants.find((instant) => instant > at) ?? Number.POSITIVE_INFINITY);
   return next === Number.POSITIVE_INFINITY ? undefined : next;
 }

@@ -54,7 +54,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
   const mayInvite = isAllowed(ctx.principal, "user.invite", { teamId: team.id });
-  const [{ leases }, waiting, budget, asked, policy, { calendars }, reserved] = await load(() =>
+  const [{ leases }, waiting, budget, asked, policy, { calendars, timeZone }, reserved] = await load(() =>
     Promise.all([
       teamLeases(ctx, { id: team.id }),
       teamQueue(ctx, { id: team.id }),
@@ -208,7 +208,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
         </Section>
       )}
       {quotaCalendars.some(({ quota }) => quota.windows.length > 0 || may("team.set-quota")) && (
-        <Section title="Calendar" detail="Where the quota differs by weekday and hour, UTC">
+        <Section title="Calendar" detail={`Where the quota differs by weekday and hour (${timeZone})`}>
           <div className="grid gap-3 xl:grid-cols-2">
             {quotaCalendars.map(({ gpuType, quota }) => (
               <QuotaCalendar
@@ -216,6 +216,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
                 gpuType={gpuType}
                 quota={quota}
                 title={gpuType}
+                timeZone={timeZone}
                 mayEdit={may("team.set-quota")}
               />
             ))}

@@ -50,6 +50,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 - { name: SLUICE_GATEWAY_URL, value: {{ required "gateway.url is the address of notebooks without their ids" .Values.gateway.url | quote }} }
 - { name: SLUICE_GATEWAY_HOST, value: {{ required "gateway.host is what comes after a workspace's id" .Values.gateway.host | quote }} }
 - { name: SLUICE_BROKER_URL, value: {{ include "sluice.brokerUrl" . | quote }} }
+- { name: SLUICE_TIME_ZONE, value: {{ .Values.timeZone | quote }} }
 - { name: SLUICE_LAUNCHERS, value: kubernetes }
 - { name: SLUICE_KUBERNETES_SETTINGS, value: /etc/sluice/kubernetes.json }
 {{- if not .Values.broker.tls.existingSecret }}
