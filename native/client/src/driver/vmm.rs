@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 /// Sizes and addresses are multiples of this: what NVIDIA's devices map at least.
 const GRANULARITY: u64 = 2 << 20;
+/// CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+const FILE_DESCRIPTOR: u32 = 1;
 /// CU_MEM_ACCESS_FLAGS_PROT_*
 const NONE: u32 = 0;
 const READ: u32 = 1;
@@ -30,7 +32,8 @@ fn check_properties(properties: &AllocationProperties) -> CudaResult<Device> {
     if properties.kind != 1 {
         return Err(INVALID_VALUE);
     }
-    check_handle_types(properties.handle_types)?;
+    // PyTorch's expandable segments ask for memory that could be passed on, and seldom pass it on: exporting is refused.
+    check_handle_types(properties.handle_types & !FILE_DESCRIPTOR)?;
     check_location(properties.location.kind, properties.location.id)
 }
 

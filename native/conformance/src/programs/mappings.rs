@@ -83,6 +83,10 @@ fn mappings(driver: &Driver) {
         assert_eq!((memory.cuMemCreate)(&raw mut second, 2 * unit, &properties(), 0), 0);
         assert_eq!((driver.cuMemGetInfo_v2)(&raw mut free, &raw mut total), 0);
         assert!(before - free >= 3 * unit, "physical memory is charged");
+        let mut passable = 0;
+        let wanted = AllocationProperties { handle_types: 1, ..properties() };
+        assert_eq!((memory.cuMemCreate)(&raw mut passable, unit, &wanted, 0), 0, "as PyTorch's segments want it");
+        assert_eq!((memory.cuMemRelease)(passable), 0);
         let (mut none, too_much) = (0, (total / unit + 1) * unit);
         assert_eq!((memory.cuMemCreate)(&raw mut none, too_much, &properties(), 0), 2);
 
