@@ -332,6 +332,14 @@ pub const OPERATIONS: &[Operation] = &[
         &[("bytes", U64)],
         "Bytes of the buffer of `printf` in kernels, from the next launch on (CU_LIMIT_PRINTF_FIFO_SIZE).",
     ),
+    call(
+        357,
+        "StackLimit",
+        &[("bytes", U64)],
+        &[],
+        "Bytes of stack that each thread of a kernel has, from the next launch on (CU_LIMIT_STACK_SIZE); out of memory \
+         where the lease does not have them for all threads that the device runs at once.",
+    ),
     // Launches with attributes, occupancy
     posted(
         432,

@@ -116,6 +116,12 @@ pub trait Device: Send + Sync {
     /// How many bytes are kept of what a kernel prints, from the next launch on.
     fn limit_printed(&self, _bytes: u64) {}
 
+    /// How many bytes of stack each thread of a kernel has, from the next launch on; out of memory where all threads that
+    /// the device runs at once would take more than `free`.
+    fn limit_stack(&self, _bytes: u64, _free: u64) -> CudaResult<()> {
+        Ok(())
+    }
+
     /// The program has ended its context, with all that it held there.
     fn reset(&self) {}
 

@@ -47,6 +47,8 @@ pub struct State {
     pub heap: AtomicU64,
     /// Bytes of the buffer of `printf` in kernels that the program has asked for; 0: it has not.
     pub printed: AtomicU64,
+    /// Bytes of stack for each thread of a kernel that the program has asked for; 0: it has not.
+    pub stack: AtomicU64,
     /// The stream of copies from and to other devices.
     pub copies: OnceLock<usize>,
     /// Where this process has parked memory of this device: the id of the pool's GPU.
@@ -137,6 +139,11 @@ impl Device {
         match self.state.printed.load(Ordering::Acquire) {
             0 => {}
             bytes => session.limit_printed(bytes),
+        }
+        match self.state.stack.load(Ordering::Acquire) {
+            0 => {}
+            // Where it does not fit into this lease, kernels have what its driver gives them.
+            bytes => drop(session.limit_stack(bytes)),
         }
         let old = self.state.link.write().unwrap_or_else(PoisonError::into_inner).replace(session);
         if let Some(old) = old {

@@ -108,6 +108,8 @@ pub struct Context {
 
 /// What a fresh context has, by number of CUlimit.
 pub const LIMITS: [usize; 7] = [1024, 1 << 20, 8 << 20, 2, 2048, 128, 0];
+/// CU_LIMIT_STACK_SIZE
+pub const STACK_LIMIT: usize = 0;
 /// CU_LIMIT_PRINTF_FIFO_SIZE
 pub const PRINT_LIMIT: usize = 1;
 /// CU_LIMIT_MALLOC_HEAP_SIZE

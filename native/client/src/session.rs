@@ -14,9 +14,9 @@ use ring::digest::{Context, SHA256};
 use sluice_protocol::control::{AsyncError, LeaseEnded};
 use sluice_protocol::handshake::{AddressRange, IMAGE_CONTEXT, RefusedCode, Welcome};
 use sluice_protocol::messages::{
-    ContextReset, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, PrintLimit, Rebind,
+    ContextReset, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, PrintLimit, Rebind, StackLimit,
 };
-use sluice_protocol::{DecodeError, MODULE_STORE, ModuleInfo, PRINT_LIMIT, cuda};
+use sluice_protocol::{DecodeError, MODULE_STORE, ModuleInfo, PRINT_LIMIT, STACK_LIMIT, cuda};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -453,6 +453,14 @@ impl Session {
             // A connection that is lost by now fails the next call of the program, with the reason.
             let _ = self.connection.post(&PrintLimit { bytes });
         }
+    }
+
+    /// How many bytes of stack each thread of a kernel has from now on; a gpud that does not know it leaves that to its driver.
+    pub fn limit_stack(&self, bytes: u64) -> CudaResult {
+        if self.welcome.features.iter().any(|name| name == STACK_LIMIT) {
+            self.connection.call(&StackLimit { bytes })?;
+        }
+        Ok(())
     }
 
     /// First address and length of the range.

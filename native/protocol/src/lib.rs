@@ -29,13 +29,15 @@ pub const VERSION_MAJOR: u16 = 2;
 /// See [`VERSION_MAJOR`]; what a minor version adds is named in `features` of the handshake.
 pub const VERSION_MINOR: u16 = 0;
 /// What has been added since: a gpud names it in its welcome, and a client uses nothing that is not named there.
-pub const FEATURES: &[&str] = &[PTX_CHECK, MODULE_STORE, PRINT_LIMIT];
+pub const FEATURES: &[&str] = &[PTX_CHECK, MODULE_STORE, PRINT_LIMIT, STACK_LIMIT];
 /// gpud answers [`messages::PtxCheck`].
 pub const PTX_CHECK: &str = "ptx-check";
 /// gpud keeps images beyond the session that sent them and answers [`messages::ModuleFind`].
 pub const MODULE_STORE: &str = "module-store";
 /// gpud takes [`messages::PrintLimit`].
 pub const PRINT_LIMIT: &str = "print-limit";
+/// gpud takes [`messages::StackLimit`].
+pub const STACK_LIMIT: &str = "stack-limit";
 /// In a session's hello: accesses are to be checked against the bytes that were asked for, where the device can do that;
 /// else an allocation is accessible to the end of its granule, as on a card.
 pub const EXACT_BOUNDS: &str = "exact-bounds";

@@ -177,6 +177,20 @@ impl Shared {
         }
     }
 
+    /// Threads that the device runs at once at most.
+    fn resident_threads(&self) -> CudaResult<u64> {
+        /// CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, _MAX_THREADS_PER_MULTIPROCESSOR
+        const OF_DEVICE: [i32; 2] = [16, 39];
+        let mut threads = 1;
+        for attribute in OF_DEVICE {
+            let mut value = 0;
+            // SAFETY: the driver writes one number.
+            self.check(unsafe { (self.driver.device_attribute)(&mut value, attribute, self.device) })?;
+            threads *= u64::from(value.unsigned_abs());
+        }
+        Ok(threads)
+    }
+
     fn memory<T>(&self, body: impl FnOnce(&mut Memory) -> CudaResult<T>) -> CudaResult<T> {
         let mut memory = lock(&self.memory);
         let memory =
@@ -650,6 +664,22 @@ impl Device for CudaDevice {
         /// CU_LIMIT_PRINTF_FIFO_SIZE
         const PRINTED: u32 = 1;
         self.shared.wish(PRINTED, bytes);
+    }
+
+    fn limit_stack(&self, bytes: u64, free: u64) -> CudaResult<()> {
+        /// CU_LIMIT_STACK_SIZE
+        const STACK: std::ffi::c_uint = 0;
+        /// What every thread has without being asked for.
+        const PLAIN: u64 = 1 << 10;
+        let driver = self.shared.enter()?;
+        let more = bytes.saturating_sub(PLAIN).saturating_mul(self.shared.resident_threads()?);
+        if more > free {
+            let text =
+                format!("{bytes} bytes of stack for every thread of the device are more than the lease has left");
+            return Err(CudaError::new(code::OUT_OF_MEMORY, text));
+        }
+        // SAFETY: no pointers; the context is current.
+        self.shared.check(unsafe { (driver.context_set_limit)(STACK, bytes as usize) })
     }
 
     fn unload_module(&self, module: ModuleId) -> CudaResult<()> {

@@ -150,8 +150,26 @@ fn driver() -> &'static Driver {
         copy_device,
         fill_8: fill,
         host_alloc,
+        device_attribute,
+        context_set_limit,
         ..Driver::idle()
     })
+}
+
+/// A device of two multiprocessors.
+unsafe extern "C" fn device_attribute(value: *mut i32, attribute: i32, _device: i32) -> Status {
+    // SAFETY: the caller's local.
+    unsafe { *value = if attribute == 16 { 2 } else { 1_000 } };
+    0
+}
+
+static STACK: AtomicU64 = AtomicU64::new(0);
+
+unsafe extern "C" fn context_set_limit(limit: c_uint, bytes: usize) -> Status {
+    if limit == 0 {
+        STACK.store(bytes as u64, Ordering::SeqCst);
+    }
+    0
 }
 
 const NAMES: [&str; 3] = ["_Z6matmulPfS_", "relu", "softmax"];
@@ -241,6 +259,17 @@ impl Bench {
 
 /// So long that it shows in what is measured.
 const WHILE: Duration = Duration::from_millis(300);
+
+#[test]
+fn a_stack_for_all_threads_is_had_where_the_lease_has_the_memory() {
+    let bench = Bench::new();
+    bench.device.limit_stack(1_124, 200_000).expect("100 bytes more for each of 2,000 threads");
+    assert_eq!(STACK.load(Ordering::SeqCst), 1_124);
+    let refused = bench.device.limit_stack(1_125, 200_000).expect_err("more than there is");
+    assert!(refused.to_string().contains("more than the lease has left"), "{refused}");
+    assert_eq!(STACK.load(Ordering::SeqCst), 1_124);
+    bench.device.limit_stack(512, 0).expect("less than every thread has");
+}
 
 #[test]
 fn a_kernel_that_runs_long_is_told_by_its_name_and_without_blocks() {

@@ -4,7 +4,7 @@ use super::device::check;
 use super::{current, put, ready};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
-use crate::objects::{Context, HEAP_LIMIT, LIMITS, PRINT_LIMIT, new_handle};
+use crate::objects::{Context, HEAP_LIMIT, LIMITS, PRINT_LIMIT, STACK_LIMIT, new_handle};
 use crate::process::Process;
 use sluice_protocol::messages::{ContextSynchronize, EventDestroy, ModuleUnload, StreamDestroy};
 use sluice_protocol::{MOST_PRINTED_BYTES, cuda};
@@ -96,6 +96,11 @@ pub unsafe fn cuDevicePrimaryCtxReset(device: i32) -> CudaResult {
         && let Some(session) = device.session_now()
     {
         session.limit_printed(LIMITS[PRINT_LIMIT] as u64);
+    }
+    if device.state.stack.swap(0, Ordering::AcqRel) != 0
+        && let Some(session) = device.session_now()
+    {
+        session.limit_stack(LIMITS[STACK_LIMIT] as u64)?;
     }
     if let Ok(context) = device.process.objects.contexts.get(primary(device) as usize) {
         *context.limits.lock().unwrap_or_else(PoisonError::into_inner) = LIMITS;
@@ -344,7 +349,7 @@ pub unsafe fn cuCtxGetLimit(value: *mut usize, limit: u32) -> CudaResult {
     unsafe { put(value, found) }
 }
 
-/// Limits are wishes for the sizes of device-side stack, heap and queues. The heap's and that of `printf`'s buffer hold
+/// Limits are wishes for the sizes of device-side stack, heap and queues. Those of heap, stack and `printf`'s buffer hold
 /// for all contexts of a device; when a module has been loaded whose kernels allocate, it is too late for another heap.
 pub unsafe fn cuCtxSetLimit(limit: u32, value: usize) -> CudaResult {
     let context = own_context()?;
@@ -363,6 +368,13 @@ pub unsafe fn cuCtxSetLimit(limit: u32, value: usize) -> CudaResult {
             return Err(INVALID_VALUE);
         }
         device.state.heap.store(value.max(1) as u64, Ordering::Release);
+    }
+    if limit as usize == STACK_LIMIT {
+        let device = current()?;
+        if let Some(session) = device.session_now() {
+            session.limit_stack(value as u64)?;
+        }
+        device.state.stack.store(value.max(1) as u64, Ordering::Release);
     }
     let mut limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
     *limits.get_mut(limit as usize).ok_or(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT))? = value;

@@ -503,6 +503,12 @@ impl Handler for Session {
         Ok(())
     }
 
+    fn stack_limit(&mut self, _thread: u32, request: StackLimit, reply: ReplyTo<StackLimitReply>) {
+        let (free, _) = self.memory();
+        let set = self.active().and_then(|device| device.limit_stack(request.bytes, free).map_err(failure));
+        reply.send(set.map(|()| StackLimitReply));
+    }
+
     fn library_open(&mut self, _thread: u32, request: LibraryOpen, reply: ReplyTo<LibraryOpenReply>) {
         let refused = self.active().and_then(|device| device.open_library(request.library).map_err(failure));
         reply.send(refused.map(|numbers| LibraryOpenReply {

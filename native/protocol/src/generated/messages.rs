@@ -1481,6 +1481,38 @@ impl<'a> Request<'a> for PrintLimit {
     const OPCODE: u16 = 356;
 }
 
+/// Bytes of stack that each thread of a kernel has, from the next launch on (CU_LIMIT_STACK_SIZE); out of memory where the lease does not have them for all threads that the device runs at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackLimit {
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for StackLimit {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { bytes: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for StackLimit {
+    const OPCODE: u16 = 357;
+}
+
+/// Answer to [`StackLimit`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackLimitReply;
+impl<'a> Wire<'a> for StackLimitReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for StackLimit {
+    type Reply = StackLimitReply;
+}
+
 /// As `Launch`, with cuLaunchKernelEx's attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchWith<'a> {

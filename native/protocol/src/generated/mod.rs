@@ -62,6 +62,7 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         354 => Some("EmptyPosted"),
         355 => Some("ContextReset"),
         356 => Some("PrintLimit"),
+        357 => Some("StackLimit"),
         432 => Some("LaunchWith"),
         433 => Some("OccupancyBlocks"),
         434 => Some("OccupancyShared"),
@@ -190,6 +191,8 @@ pub trait Handler {
     fn context_reset(&mut self, thread: u32, request: ContextReset) -> Result<(), Failure>;
     /// Bytes of the buffer of `printf` in kernels, from the next launch on (CU_LIMIT_PRINTF_FIFO_SIZE).
     fn print_limit(&mut self, thread: u32, request: PrintLimit) -> Result<(), Failure>;
+    /// Bytes of stack that each thread of a kernel has, from the next launch on (CU_LIMIT_STACK_SIZE); out of memory where the lease does not have them for all threads that the device runs at once.
+    fn stack_limit(&mut self, thread: u32, request: StackLimit, reply: ReplyTo<StackLimitReply>);
     /// As `Launch`, with cuLaunchKernelEx's attributes.
     fn launch_with(&mut self, thread: u32, request: LaunchWith<'_>) -> Result<(), Failure>;
     /// cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
@@ -506,6 +509,12 @@ pub fn dispatch<H: Handler>(
             let request = PrintLimit::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.print_limit(thread, request))
+        }
+        357 => {
+            let request = StackLimit::take(&mut reader)?;
+            reader.finish()?;
+            handler.stack_limit(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
         }
         432 => {
             let request = LaunchWith::take(&mut reader)?;
