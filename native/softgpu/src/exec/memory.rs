@@ -168,6 +168,27 @@ pub unsafe fn store(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) 
     Ok(())
 }
 
+/// Updates the elements of a piece of memory by those of another; both may be accessed as a whole.
+///
+/// # Safety
+/// Both are mapped and aligned, and not local memory.
+unsafe fn reduce(reduction: Reducing, space: Space, target: Host, source: Host, bytes: u64) {
+    let Reducing { op, ty, flushes } = reduction;
+    let update = Update { op, ty, flushes: flushes && space == Space::Global };
+    let size = ty.size();
+    for k in (0..bytes).step_by(size as usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            let x = match size {
+                2 => u64::from(*(source.at(k) as *const u16)),
+                4 => u64::from(*(source.at(k) as *const u32)),
+                _ => *(source.at(k) as *const u64),
+            };
+            update.at(target.at(k), x, 0);
+        }
+    }
+}
+
 /// `cp.async`, done at once.
 ///
 /// # Safety
@@ -211,6 +232,10 @@ pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) 
                         continue;
                     }
                     let source = resolve(c, w, copy.spaces.1, l, from.wrapping_add(first), piece, false)?;
+                    if let Some(reduction) = copy.reduction {
+                        reduce(reduction, copy.spaces.0, target, source, u64::from(piece));
+                        continue;
+                    }
                     for k in 0..u64::from(piece) {
                         *(target.at(k) as *mut u8) = *(source.at(k) as *const u8);
                     }
