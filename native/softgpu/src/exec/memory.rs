@@ -130,7 +130,7 @@ pub unsafe fn is_space(c: &Context, f: Frame, i: &Ins, mask: u32) {
 
 /// Where the processor does not keep accesses in order by itself, volatile and ordered ones are kept.
 #[inline(always)]
-pub fn in_order(m: &Memory) {
+fn in_order(m: &Memory) {
     if m.strong && !cfg!(target_arch = "x86_64") {
         std::sync::atomic::fence(Ordering::SeqCst);
     }
@@ -204,11 +204,8 @@ pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) 
         for l in lanes_of(mask) {
             // One side of a copy in bulk is shared memory, whatever of it is left out.
             if copy.length != NONE && length[l] > c.shared_len {
-                return Err(if copy.spaces.0 == Space::Shared {
-                    Bad::Illegal(to[l].wrapping_add(u64::from(length[l]) - 1), Space::Shared, l)
-                } else {
-                    Bad::Illegal(from[l].wrapping_add(u64::from(length[l]) - 1), Space::Shared, l)
-                });
+                let first = if copy.spaces.0 == Space::Shared { to[l] } else { from[l] };
+                return Err(Bad::Illegal(first.wrapping_add(u64::from(length[l]) - 1), Space::Shared, l));
             }
             if length[l] % copy.size != 0 {
                 return Err(Bad::Misaligned(u64::from(length[l]), copy.size, l));
