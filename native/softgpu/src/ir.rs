@@ -480,6 +480,17 @@ pub struct Copy {
     pub bytes: u32,
     /// Rows of how many bytes are not copied at the beginning and at the end, or [`NONE`].
     pub skipped: [u32; 2],
+    /// What is done with what lies there already, instead of replacing it.
+    pub reduction: Option<Reducing>,
+}
+
+/// An update of each element that a copy comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Reducing {
+    pub op: AtomicOp,
+    pub ty: Type,
+    /// In global memory numbers below the smallest normal one are zeros.
+    pub flushes: bool,
 }
 
 /// An instruction on matrices; registers are rows of the frame.

@@ -84,14 +84,14 @@
 //!   the 4096 threads and 64 blocks that the device's four multiprocessors hold, and take turns.
 //! - A modifier that an instruction does not have, a parameter's bytes that are none, and an offset of more than 32 bits
 //!   are refused with line and column.
-//! - Asynchronous copies, bulk ones too, and answers of `clusterlaunchcontrol` are made at once; a cluster is one block,
-//!   which waits for itself at its barrier.
+//! - Asynchronous copies and reductions, bulk ones too, and answers of `clusterlaunchcontrol` are made at once; a
+//!   cluster is one block, which waits for itself at its barrier.
 //! - 128 bits that are accessed with an order (`ld.acquire.b128`, `atom.cas.b128`, …) are whole for each other, not for
 //!   accesses to their halves.
 //! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
 //! - Not there: textures and surfaces, `wgmma` and tensor memory, copies of tensors, dynamic parallelism, 8-bit
-//!   floats in matrix products, floats of fewer bits, `cp.reduce.async.bulk`, video instructions but `vabsdiff2` and
-//!   `vabsdiff4` (the ones that nvcc writes), `st.bulk`, 32-bit addresses.
+//!   floats in matrix products, floats of fewer bits, video instructions but `vabsdiff2` and `vabsdiff4` (the ones that
+//!   nvcc writes), `st.bulk`, 32-bit addresses.
 
 mod arena;
 mod bits;

@@ -136,18 +136,26 @@ pub struct Place {
 impl Place {
     /// A copy without gaps.
     pub fn load<T: Field>(&self, memory: &dyn Memory) -> Result<Matrix<T>, Fault> {
-        let (rows, columns) = (self.rows, self.columns);
+        let load = |address, count| load_numbers(memory, address, count, self.single);
+        self.gather(bytes_of::<T>(self.single), load)
+    }
+
+    /// As [`Place::load`] of elements of so many bytes, by a way to load those that lie one after the other.
+    pub fn gather<T>(
+        &self,
+        bytes: usize,
+        load: impl Fn(u64, usize) -> Result<Vec<T>, Fault>,
+    ) -> Result<Matrix<T>, Fault> {
+        let Place { address, rows, columns, lead, .. } = *self;
         if rows == 0 || columns == 0 {
             return Ok(Matrix { rows, columns, data: Vec::new() });
         }
-        if self.lead == rows {
-            let data = load_numbers(memory, self.address, rows * columns, self.single)?;
-            return Ok(Matrix { rows, columns, data });
+        if lead == rows {
+            return Ok(Matrix { rows, columns, data: load(address, rows * columns)? });
         }
         let mut data = room(rows * columns);
         for column in 0..columns {
-            let address = self.address + (column * self.lead * bytes_of::<T>(self.single)) as u64;
-            data.extend(load_numbers::<T>(memory, address, rows, self.single)?);
+            data.extend(load(address + (column * lead * bytes) as u64, rows)?);
         }
         Ok(Matrix { rows, columns, data })
     }

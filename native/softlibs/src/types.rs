@@ -1,6 +1,6 @@
 //! Elements of any cudaDataType, computed with in one of the four types of BLAS.
 
-use crate::memory::{Fault, Matrix, Memory, Place, Vector, load, room, store};
+use crate::memory::{Fault, Matrix, Memory, Place, Vector, load, store};
 use crate::number::Field;
 use crate::{Problem, unsupported};
 use bytemuck::Pod;
@@ -183,19 +183,7 @@ pub fn store_vector<T: Field>(memory: &dyn Memory, kind: Kind, vector: Vector, d
 
 /// A matrix of a kind.
 pub fn load_matrix<T: Field>(memory: &dyn Memory, kind: Kind, place: Place) -> Result<Matrix<T>, Fault> {
-    let (rows, columns) = (place.rows, place.columns);
-    if rows == 0 || columns == 0 {
-        return Ok(Matrix { rows, columns, data: Vec::new() });
-    }
-    if place.lead == rows {
-        return Ok(Matrix { rows, columns, data: load_as(memory, kind, place.address, rows * columns)? });
-    }
-    let mut data = room(rows * columns);
-    for column in 0..columns {
-        let address = place.address + (column * place.lead * kind.bytes()) as u64;
-        data.extend(load_as::<T>(memory, kind, address, rows)?);
-    }
-    Ok(Matrix { rows, columns, data })
+    place.gather(kind.bytes(), |address, count| load_as(memory, kind, address, count))
 }
 
 /// Writes a matrix of a kind; what lies between the columns stays.

@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::driver::stream;
 use crate::process::Process;
 use crate::session::Session;
-use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, Parameter, data_bytes, nccl_bytes};
+use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, data_bytes, nccl_bytes};
 use sluice_protocol::Wire;
 use sluice_protocol::library::{Argument, HOST_BYTES, HOST_RECORD, MOST_OUTPUT, words};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -166,11 +166,10 @@ impl Encoder<'_> {
         (self.loaded.id, self.function.number).hash(&mut choices);
         // Where descriptions say what is to be done, they and the algorithm decide whether it is accepted.
         let described = self.function.parameters.iter().any(|parameter| parameter.kind == Kind::Value);
-        // Where nothing is described, a call is accepted with what a library asks of its numbers: leading dimensions that
-        // hold the rows, steps that are not zero, addresses that are there.
-        let (mut devices, mut dims) = (0, Vec::new());
+        let mut devices = 0;
         for (at, parameter) in self.function.parameters.iter().enumerate().skip(first) {
             let slot = self.slots[at];
+            self.choose(at, described, &mut choices);
             let bytes = &mut out.arguments;
             // SAFETY (all reads below): the caller's pointers, as long as the declaration says.
             let read = |length: usize| unsafe { std::slice::from_raw_parts(slot as *const u8, length) };
@@ -191,9 +190,6 @@ impl Encoder<'_> {
                     } else {
                         self.ensure(&object)?;
                         Argument::Object(number).put(bytes);
-                    }
-                    if parameter.kind == Kind::Which {
-                        (at, number).hash(&mut choices);
                     }
                     if out.stream == 0 {
                         out.stream = object.stream.load(Ordering::Relaxed);
@@ -246,8 +242,6 @@ impl Encoder<'_> {
                     if described {
                         out.operands.alignments[devices] = Operands::alignment(slot as u64);
                         devices += 1;
-                    } else {
-                        (at, slot == 0).hash(&mut choices);
                     }
                     Argument::Word(slot as u64).put(bytes);
                 }
@@ -256,36 +250,18 @@ impl Encoder<'_> {
                     if matches!(parameter.kind, Kind::Dim | Kind::Dim64) && number < 0 {
                         return Err(self.invalid(&parameter.name));
                     }
-                    if parameter.kind == Kind::Enum {
-                        (at, number).hash(&mut choices);
-                        if parameter.name == "attribute" {
-                            out.attribute = number as u64;
-                        }
-                    }
-                    if !described {
-                        number_class(parameter, number, &mut dims, &mut choices);
+                    if parameter.kind == Kind::Enum && parameter.name == "attribute" {
+                        out.attribute = number as u64;
                     }
                     if described && parameter.name == "workspace_bytes" {
                         out.operands.workspace = number as u64;
                     }
                     Argument::Word(number as u64).put(bytes);
                 }
-                Kind::F32 => {
-                    (at, f32::from_bits(slot as u32) > 0.0).hash(&mut choices);
-                    Argument::F32(slot as u32).put(bytes);
-                }
-                Kind::F64 | Kind::Complex => {
-                    (at, f64::from_bits(slot as u64) > 0.0).hash(&mut choices);
-                    Argument::F64(slot as u64).put(bytes);
-                }
-                Kind::Scalar(_) | Kind::Result(_) | Kind::Both(_) if slot == 0 => {
-                    if matches!(parameter.kind, Kind::Scalar(_)) {
-                        (at, slot).hash(&mut choices);
-                        Argument::Word(0).put(bytes);
-                    } else {
-                        return Err(self.invalid(&parameter.name));
-                    }
-                }
+                Kind::F32 => Argument::F32(slot as u32).put(bytes),
+                Kind::F64 | Kind::Complex => Argument::F64(slot as u64).put(bytes),
+                Kind::Scalar(_) if slot == 0 => Argument::Word(0).put(bytes),
+                Kind::Result(_) | Kind::Both(_) if slot == 0 => return Err(self.invalid(&parameter.name)),
                 Kind::Scalar(element) => match self.scalar(at, *element, out.object.as_ref())? {
                     (true, _) => Argument::Word(slot as u64).put(bytes),
                     (false, length) => Argument::In(read(length)).put(bytes),
@@ -420,6 +396,31 @@ impl Encoder<'_> {
         self.to.map_or(Ok(()), |(device, session)| object.ensure(device, session))
     }
 
+    /// What of a parameter decides whether a library takes the call. Where nothing is described, that is what a library
+    /// asks of its numbers too: whether an address is there, how a leading dimension compares with the sizes before it,
+    /// whether a step is zero, whether a count is even (cuRAND makes normal numbers in pairs).
+    fn choose(&self, at: usize, described: bool, choices: &mut impl Hasher) {
+        let (parameter, slot, number) = (&self.function.parameters[at], self.slots[at], self.number(at));
+        match parameter.kind {
+            Kind::Enum => (at, number).hash(choices),
+            Kind::Which => (at, self.object_number(slot)).hash(choices),
+            Kind::F32 => (at, f32::from_bits(slot as u32) > 0.0).hash(choices),
+            Kind::F64 | Kind::Complex => (at, f64::from_bits(slot as u64) > 0.0).hash(choices),
+            Kind::Scalar(_) if slot == 0 => (at, slot).hash(choices),
+            Kind::Device if !described => (at, slot == 0).hash(choices),
+            Kind::I32 | Kind::U32 | Kind::I64 | Kind::U64 if !described => match parameter.name.as_str() {
+                name if name.starts_with("ld") => {
+                    let is_size = |at: &usize| matches!(self.function.parameters[*at].kind, Kind::Dim | Kind::Dim64);
+                    (0..at).filter(is_size).for_each(|size| (number >= self.number(size)).hash(choices));
+                }
+                name if name.starts_with("inc") => (number == 0).hash(choices),
+                "count" => (number % 2 == 0).hash(choices),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
     /// Hash of what a description chooses: all that it says, of addresses how they are aligned.
     fn choices_of(&self, contents: &Contents) -> u64 {
         let mut choices = DefaultHasher::new();
@@ -457,17 +458,5 @@ impl Encoder<'_> {
             Some(error) => Err(Refusal::from_cuda(self.loaded.status(), error)),
             None => Ok(()),
         }
-    }
-}
-
-/// What of a number decides whether a library takes the call: how a leading dimension compares with the sizes before it,
-/// whether a step is zero, whether a count is even (cuRAND makes normal numbers in pairs).
-fn number_class(parameter: &Parameter, number: i64, dims: &mut Vec<i64>, choices: &mut impl Hasher) {
-    match parameter.name.as_str() {
-        _ if matches!(parameter.kind, Kind::Dim | Kind::Dim64) => dims.push(number),
-        name if name.starts_with("ld") => dims.iter().for_each(|dim| (number >= *dim).hash(choices)),
-        name if name.starts_with("inc") => (number == 0).hash(choices),
-        "count" => (number % 2 == 0).hash(choices),
-        _ => {}
     }
 }

@@ -181,14 +181,12 @@ impl Remote {
 /// Sends a call and waits for its status and outputs.
 pub(super) fn call(session: &Session, loaded: Loaded, function: u32, stream: u64, arguments: &[u8]) -> Outcome<Answer> {
     let request = LibraryCall { library: loaded.id, function, stream, arguments };
-    match session.connection.call(&request) {
+    let reply = session.connection.call(&request).and_then(|reply| {
         // What was posted before may have failed, and this answer's numbers with it.
-        Ok(reply) => session
-            .check_sticky()
-            .map(|()| Answer { status: reply.status, text: reply.text, outputs: reply.outputs.0.into() })
-            .map_err(|error| Refusal::from_cuda(loaded.library.source.status, error)),
-        Err(error) => Err(Refusal::from_cuda(loaded.library.source.status, error)),
-    }
+        session.check_sticky()?;
+        Ok(Answer { status: reply.status, text: reply.text, outputs: reply.outputs.0.into() })
+    });
+    reply.map_err(|error| Refusal::from_cuda(loaded.library.source.status, error))
 }
 
 /// As [`call`] for a question whose answer depends on its arguments alone: it is asked once.

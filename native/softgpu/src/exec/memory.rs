@@ -130,7 +130,7 @@ pub unsafe fn is_space(c: &Context, f: Frame, i: &Ins, mask: u32) {
 
 /// Where the processor does not keep accesses in order by itself, volatile and ordered ones are kept.
 #[inline(always)]
-pub fn in_order(m: &Memory) {
+fn in_order(m: &Memory) {
     if m.strong && !cfg!(target_arch = "x86_64") {
         std::sync::atomic::fence(Ordering::SeqCst);
     }
@@ -168,6 +168,27 @@ pub unsafe fn store(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) 
     Ok(())
 }
 
+/// Updates the elements of a piece of memory by those of another; both may be accessed as a whole.
+///
+/// # Safety
+/// Both are mapped and aligned, and not local memory.
+unsafe fn reduce(reduction: Reducing, space: Space, target: Host, source: Host, bytes: u64) {
+    let Reducing { op, ty, flushes } = reduction;
+    let update = Update { op, ty, flushes: flushes && space == Space::Global };
+    let size = ty.size();
+    for k in (0..bytes).step_by(size as usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            let x = match size {
+                2 => u64::from(*(source.at(k) as *const u16)),
+                4 => u64::from(*(source.at(k) as *const u32)),
+                _ => *(source.at(k) as *const u64),
+            };
+            update.at(target.at(k), x, 0);
+        }
+    }
+}
+
 /// `cp.async`, done at once.
 ///
 /// # Safety
@@ -183,11 +204,8 @@ pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) 
         for l in lanes_of(mask) {
             // One side of a copy in bulk is shared memory, whatever of it is left out.
             if copy.length != NONE && length[l] > c.shared_len {
-                return Err(if copy.spaces.0 == Space::Shared {
-                    Bad::Illegal(to[l].wrapping_add(u64::from(length[l]) - 1), Space::Shared, l)
-                } else {
-                    Bad::Illegal(from[l].wrapping_add(u64::from(length[l]) - 1), Space::Shared, l)
-                });
+                let first = if copy.spaces.0 == Space::Shared { to[l] } else { from[l] };
+                return Err(Bad::Illegal(first.wrapping_add(u64::from(length[l]) - 1), Space::Shared, l));
             }
             if length[l] % copy.size != 0 {
                 return Err(Bad::Misaligned(u64::from(length[l]), copy.size, l));
@@ -211,6 +229,10 @@ pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) 
                         continue;
                     }
                     let source = resolve(c, w, copy.spaces.1, l, from.wrapping_add(first), piece, false)?;
+                    if let Some(reduction) = copy.reduction {
+                        reduce(reduction, copy.spaces.0, target, source, u64::from(piece));
+                        continue;
+                    }
                     for k in 0..u64::from(piece) {
                         *(target.at(k) as *mut u8) = *(source.at(k) as *const u8);
                     }

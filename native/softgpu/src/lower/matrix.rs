@@ -190,6 +190,7 @@ impl Builder {
             ["async", "commit_group" | "wait_group" | "wait_all", ..] => return Ok(()),
             ["async", "mbarrier", ..] => return self.copies_arrive(mods, ops),
             ["async", "bulk", ..] => return self.copy_bulk(mods, ops),
+            ["reduce", "async", "bulk", ..] => return self.reduce_bulk(mods, ops),
             ["async", "ca" | "cg", ..] => {}
             _ => return Err(self.unsupported(Builder::full("cp", mods))),
         }
@@ -213,7 +214,9 @@ impl Builder {
         };
         let index = self.f.copies.len() as u32;
         let spaces = (Space::Shared, Space::Global);
-        self.f.copies.push(Copy { to, from, spaces, size, length: NONE, given, bytes: NONE, skipped: [NONE; 2] });
+        let skipped = [NONE; 2];
+        let copy = Copy { to, from, spaces, size, length: NONE, given, bytes: NONE, skipped, reduction: None };
+        self.f.copies.push(copy);
         self.emit(Op::CopyAsync, NONE, NONE, NONE, NONE, index, 0);
         Ok(())
     }

@@ -26,6 +26,23 @@ pub(super) fn space_of(name: &str) -> Option<Space> {
     })
 }
 
+/// The operation of an atomic.
+pub(super) fn atomic_of(name: &str) -> Option<AtomicOp> {
+    Some(match name {
+        "add" => AtomicOp::Add,
+        "min" => AtomicOp::Min,
+        "max" => AtomicOp::Max,
+        "and" => AtomicOp::And,
+        "or" => AtomicOp::Or,
+        "xor" => AtomicOp::Xor,
+        "exch" => AtomicOp::Exch,
+        "cas" => AtomicOp::Cas,
+        "inc" => AtomicOp::Inc,
+        "dec" => AtomicOp::Dec,
+        _ => return None,
+    })
+}
+
 /// Whether an update of global memory takes and gives numbers below the smallest normal one as zeros: sums of single
 /// precision do.
 pub(super) fn flushes(mods: &[&str]) -> bool {
@@ -234,16 +251,7 @@ impl Builder {
                 continue;
             }
             match *m {
-                "add" => op = Some(AtomicOp::Add),
-                "min" => op = Some(AtomicOp::Min),
-                "max" => op = Some(AtomicOp::Max),
-                "and" => op = Some(AtomicOp::And),
-                "or" => op = Some(AtomicOp::Or),
-                "xor" => op = Some(AtomicOp::Xor),
-                "exch" => op = Some(AtomicOp::Exch),
-                "cas" => op = Some(AtomicOp::Cas),
-                "inc" => op = Some(AtomicOp::Inc),
-                "dec" => op = Some(AtomicOp::Dec),
+                name if atomic_of(name).is_some() => op = atomic_of(name),
                 "v2" => count = 2,
                 "v4" => count = 4,
                 "v8" => count = 8,

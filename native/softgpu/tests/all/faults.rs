@@ -461,12 +461,13 @@ fn a_kernel_of_few_blocks_keeps_as_many_threads_active() {
             std::thread::sleep(Duration::from_millis(400));
             // It still runs: what is under way counts.
             let (worked, active) = (d.engine.worked() - worked, d.engine.active() - active);
+            // Before anything is asserted: a failure would wait for it.
+            cancel.store(true, Ordering::Relaxed);
+            assert_eq!(running.join().unwrap(), Err(Fault::Cancelled));
             let share = active.as_secs_f64() / worked.as_secs_f64();
             let wanted = f64::from(blocks.min(4)) / 4.0;
             assert!(worked > Duration::from_millis(200), "{worked:?}");
             assert!((share - wanted).abs() < 0.15, "{blocks} blocks: {share} of the time, not {wanted}");
-            cancel.store(true, Ordering::Relaxed);
-            assert_eq!(running.join().unwrap(), Err(Fault::Cancelled));
         });
         let after = d.engine.active();
         std::thread::sleep(Duration::from_millis(50));
@@ -488,7 +489,8 @@ fn a_launch_does_not_wait_for_an_endless_one() {
         for _ in 0..5 {
             d.launch(&quick, "k", [8, 1, 1], [32, 1, 1], &Params::new()).unwrap();
         }
-        assert!(!first.is_finished() && !second.is_finished());
+        let running = !first.is_finished() && !second.is_finished();
         cancel.store(true, Ordering::Relaxed);
+        assert!(running);
     });
 }

@@ -125,7 +125,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("isspacep", "`instructions.rs`"),
     ("ldu", "`ld` by another name"),
     ("mapa", "a cluster is one block: `breadth.rs`"),
-    ("mbarrier", "`mbarrier.rs`"),
     ("ret", "what is around the statements has it"),
     ("setmaxnreg", "does nothing"),
     ("trap", "ends the program"),
@@ -241,6 +240,16 @@ const FAMILIES: &[(&str, &[&str], &[&str])] = &[
         "atomics of vectors",
         &["atom.global", "red.global"],
         &["add.v4.f32", "add.noftz.v2.f32", "add.noftz.v8.f16", "min.noftz.v2.bf16x2"],
+    ),
+    (
+        "reductions in bulk",
+        &["cp.reduce.async.bulk.global.shared::cta.bulk_group"],
+        &["add.u32", "min.s64", "inc.u32", "xor.b64", "add.f32", "add.noftz.f32", "add.noftz.bf16", "max.f16"],
+    ),
+    (
+        "reductions in bulk, told to a barrier",
+        &["cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"],
+        &["add.u64", "max.s32", "dec.u32", "and.b32"],
     ),
     (
         "lanes among each other",

@@ -7,7 +7,7 @@ const THREADS: u32 = 96;
 
 fn run(body: &str) -> Result<Vec<u32>, Fault> {
     let text = format!(
-        ".version 8.6\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 from, .param .u64 to)\n{{\n\
+        ".version 9.4\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 from, .param .u64 to)\n{{\n\
          .reg .pred %p<4>;\n.reg .b32 %r<16>;\n.reg .b64 %d<16>;\n.shared .align 16 .b8 tile[512];\n.shared .align 8 .b64 b;\n\
          ld.param.u64 %d0, [from]; ld.param.u64 %d1, [to]; mov.u32 %r0, %tid.x; mov.u32 %r1, tile;\n\
          mov.u32 %r2, b; shl.b32 %r3, %r0, 2; add.u32 %r4, %r1, %r3; cvt.u64.u32 %d2, %r3; add.u64 %d3, %d0, %d2;\n\
@@ -85,6 +85,15 @@ fn copies_and_barriers_are_checked_too() {
         ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%d0], 1024, [%r2];", 700),
         ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%d0], 24, [%r2];", 716),
         ("cp.async.bulk.global.shared::cta.bulk_group [%d0+8], [%r1], 16;", 716),
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0+8], [%r1], 16;", 716),
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%d0], [%r1+8], 16;", 716),
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%d0], [%r1], 24;", 716),
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%d0], [%r1], 1024;", 700),
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b64 [%d0+1048576], [%r1], 16;", 700),
+        (
+            "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r1+8192], [%r1], 16, [%r2];",
+            700,
+        ),
         // Of which nothing would be copied: no reason to look at each of its pieces.
         (
             ".reg .b16 %h; mov.b16 %h, 0; cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%d0], [%r1], 4294967280, %h;",
@@ -201,4 +210,145 @@ fn the_clusters_shared_memory_is_the_blocks() {
         add.u32 %r9, %r9, %r5;")
     .unwrap();
     assert!(out.iter().enumerate().all(|(k, v)| *v as usize == k), "{out:?}");
+}
+
+/// Each block's numbers update the 64 bytes at `to`, of which each block reads its own copy of those at `from`.
+fn reduce(form: &str, from: &[u64; 8], to: &[u64; 8], blocks: u32) -> Vec<u64> {
+    let text = format!(
+        ".version 9.4\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 from, .param .u64 to)\n{{\n\
+         .reg .b32 %r<4>;\n.reg .b64 %d<8>;\n.shared .align 16 .b8 tile[64];\nld.param.u64 %d0, [from]; ld.param.u64 %d1, [to];\n\
+         mov.u32 %r0, tile; mov.u32 %r1, %tid.x; mad.wide.u32 %d2, %r1, 8, %d0; ld.global.u64 %d3, [%d2];\n\
+         shl.b32 %r2, %r1, 3; add.u32 %r2, %r2, %r0; st.shared.u64 [%r2], %d3; bar.sync 0;\n\
+         {{.reg .pred %p; setp.ne.u32 %p, %r1, 0; @%p ret;}}\n\
+         cp.reduce.async.bulk.{form} [%d1], [%r0], 64; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nret;\n}}\n"
+    );
+    let d = Device::new(4);
+    let m = d.load(&text);
+    assert_eq!(m.kernel("k").unwrap().unsupported, None, "{form}");
+    let (from, to) = (d.upload(from), d.upload(to));
+    d.launch(&m, "k", [blocks, 1, 1], [8, 1, 1], &Params::new().u64(from).u64(to)).unwrap();
+    d.download(to, 8)
+}
+
+#[test]
+fn many_blocks_reduce_into_the_same_memory() {
+    const BLOCKS: u32 = 500;
+    let global = "global.shared::cta.bulk_group";
+    let words: [u64; 8] = std::array::from_fn(|k| ((k as u64 + 1) << 32) | (7 * k as u64 + 3));
+    let halves = |a: u64, f: &dyn Fn(u32) -> u32| u64::from(f((a >> 32) as u32)) << 32 | u64::from(f(a as u32));
+    let times = |w: u32| w * BLOCKS;
+    let sums = reduce(&format!("{global}.add.u32"), &words, &[0; 8], BLOCKS);
+    assert_eq!(sums, words.map(|w| halves(w, &times)));
+    let sums = reduce(&format!("relaxed.gpu.{global}.add.u64"), &words, &[5; 8], BLOCKS);
+    assert_eq!(sums, words.map(|w| 5 + w * u64::from(BLOCKS)));
+    let counts = reduce(&format!("{global}.inc.u32"), &[0x0000_0009_ffff_ffff; 8], &[0; 8], BLOCKS);
+    assert_eq!(counts, [u64::from(BLOCKS % 10) << 32 | u64::from(BLOCKS); 8]);
+    let bits = reduce(&format!("{global}.xor.b64"), &words, &[0; 8], 501);
+    assert_eq!(bits, words);
+    // Sums of small whole numbers are exact, whatever their order.
+    let single = |v: f32| u64::from(v.to_bits()) << 32 | u64::from((-v).to_bits());
+    let sums = reduce(&format!("{global}.add.f32"), &[single(3.0); 8], &[0; 8], BLOCKS);
+    assert_eq!(sums, [single(3.0 * BLOCKS as f32); 8]);
+    let sums = reduce(&format!("{global}.add.f64"), &[0.25f64.to_bits(); 8], &[1f64.to_bits(); 8], BLOCKS);
+    assert_eq!(sums, [(1.0 + 0.25 * f64::from(BLOCKS)).to_bits(); 8]);
+    let four = |h: u64| h << 48 | h << 32 | h << 16 | h;
+    // 1 in half precision 500 times is 500; in bfloats 1 more than 256 is 256 again.
+    let sums = reduce(&format!("{global}.add.noftz.f16"), &[four(0x3c00); 8], &[0; 8], BLOCKS);
+    assert_eq!(sums, [four(0x5fd0); 8]);
+    let sums = reduce(&format!("{global}.add.noftz.bf16"), &[four(0x3f80); 8], &[0; 8], BLOCKS);
+    assert_eq!(sums, [four(0x4380); 8]);
+    let most = reduce(&format!("{global}.max.bf16"), &[four(0x3f80); 8], &[0x4000_bf80_0000_3f00; 8], 2);
+    assert_eq!(most, [0x4000_3f80_3f80_3f80; 8]);
+    // Numbers below the smallest normal one are zeros, unless they are to be kept.
+    let sums = reduce(&format!("{global}.add.f32"), &[0x0000_0001_8000_0001; 8], &[0x0080_0000_8000_0000; 8], 1);
+    assert_eq!(sums, [0x0080_0000_8000_0000; 8]);
+    let sums = reduce(&format!("{global}.add.noftz.f32"), &[0x0000_0001_8000_0001; 8], &[0x0080_0000_8000_0000; 8], 1);
+    assert_eq!(sums, [0x0080_0001_8000_0001; 8]);
+}
+
+#[test]
+fn a_reduction_within_the_block_tells_a_barrier() {
+    // The first half of the tile is added to the second.
+    let out = run("st.shared.u32 [%r4], %r0; bar.sync 0; @%p1 bra others; mbarrier.init.shared::cta.b64 [%r2], 1;\n\
+        add.u32 %r5, %r1, 256; mbarrier.arrive.expect_tx.relaxed.cta.shared.b64 _, [%r2], 128;\n\
+        cp.reduce.async.bulk.relaxed.cluster.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.s32 [%r5], [%r1], 128, [%r2];\n\
+        others: bar.sync 0;\nwait: mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 %p2, [%r2], 0, 1000; @!%p2 bra wait;\n\
+        ld.shared.u32 %r9, [%r4];")
+    .unwrap();
+    assert!(out.iter().enumerate().all(|(k, v)| *v as usize == if k < 64 { k } else { 2 * k - 64 }), "{out:?}");
+}
+
+#[test]
+fn barriers_of_the_newer_layout_report_nothing() {
+    // Each bit of the answer is right by itself: which layout it has, before and after phases; what waiting says, with
+    // its report, by parity and by state, of either kind of phases; and what is left of a barrier of the older layout.
+    let out = run(".reg .pred %q<4>; .reg .b8 %c<2>; .reg .b16 %h<2>; cvt.u64.u32 %d5, %r2; cvta.shared.u64 %d5, %d5; @%p1 bra end; mbarrier.init.layout::v1.shared.b64 [%r2], 2;\n\
+        mbarrier.check_layout.layout::v1.shared::cta.b64 %p2, [%r2]; @%p2 or.b32 %r9, %r9, 1;\n\
+        mbarrier.check_layout.layout::v0.b64 %p2, [%d5]; @!%p2 or.b32 %r9, %r9, 2;\n\
+        mbarrier.arrive.noComplete.release.cta.shared.b64 %d6, [%r2], 1;\n\
+        mbarrier.test_wait.phase_type::primary.shared.b64 %p2, [%r2], %d6; @!%p2 or.b32 %r9, %r9, 4;\n\
+        mbarrier.arrive.expect_tx.relaxed.cta.shared.b64 _, [%r2], 32; mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r2], 32;\n\
+        setp.eq.u32 %q1, 0, 0; mov.b16 %h1, 0x1234; mov.b16 {%c1, %c0}, %h1;\n\
+        mbarrier.test_wait.phase_type::primary.acquire.cta.shared.b64 %p2|%q1, %c1, [%r2], %d6;\n\
+        @%p2 or.b32 %r9, %r9, 8; @!%q1 or.b32 %r9, %r9, 16; cvt.u32.u8 %r10, %c1; setp.eq.u32 %q2, %r10, 0; @%q2 or.b32 %r9, %r9, 32;\n\
+        setp.eq.u32 %q1, 0, 0; mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 %p2|%q1, [%r2], 0, 20;\n\
+        @%p2 or.b32 %r9, %r9, 64; @!%q1 or.b32 %r9, %r9, 128;\n\
+        mbarrier.try_wait.parity.phase_type::conditional.shared.b64 %p2, [%r2], 0; @%p2 or.b32 %r9, %r9, 256;\n\
+        mbarrier.test_wait.parity.phase_type::conditional.shared.b64 %p2|_, [%r2], 1; @!%p2 or.b32 %r9, %r9, 512;\n\
+        mbarrier.check_layout.layout::v1.shared.b64 %p2, [%r2]; @%p2 or.b32 %r9, %r9, 1024;\n\
+        mbarrier.inval.shared.b64 [%r2]; mbarrier.init.layout::v0.shared.b64 [%r2], 3;\n\
+        mbarrier.check_layout.layout::v0.shared.b64 %p2, [%r2]; @%p2 or.b32 %r9, %r9, 2048;\n\
+        mbarrier.arrive.noComplete.shared.b64 %d6, [%r2], 2; mbarrier.pending_count.layout::v0.b64 %r10, %d6;\n\
+        shl.b32 %r10, %r10, 12; or.b32 %r9, %r9, %r10;\n\
+        mbarrier.arrive_drop.expect_tx.release.cta.shared.b64 %d6, [%r2], 16; mbarrier.pending_count.b64 %r10, %d6;\n\
+        shl.b32 %r10, %r10, 16; or.b32 %r9, %r9, %r10;\nend:")
+    .unwrap();
+    assert_eq!(out[0], 0x0001_3fff, "{:#x}", out[0]);
+}
+
+#[test]
+fn forms_of_barriers_that_there_are_not_are_refused() {
+    for wrong in [
+        "mbarrier.init.parity.shared.b64 [%r2], 1;",
+        "mbarrier.init.shared::cluster.b64 [%r2], 1;",
+        "mbarrier.inval.layout::v1.shared.b64 [%r2];",
+        "mbarrier.arrive.acquire.cta.shared.b64 _, [%r2];",
+        "mbarrier.arrive.release.shared.b64 _, [%r2];",
+        "mbarrier.arrive.noComplete.relaxed.cta.shared.b64 %d5, [%r2], 1;",
+        "mbarrier.arrive.noComplete.shared.b64 %d5, [%r2];",
+        "mbarrier.arrive.noComplete.release.cluster.shared.b64 %d5, [%r2], 1;",
+        "mbarrier.arrive.noComplete.shared::cluster.b64 _, [%r2], 1;",
+        "mbarrier.arrive.shared.expect_tx.b64 %d5, [%r2], 16;",
+        "mbarrier.arrive.release.relaxed.cta.shared.b64 %d5, [%r2];",
+        "mbarrier.arrive.shared %d5, [%r2];",
+        "mbarrier.arrive.shared::cluster.b64 %d5, [%r2];",
+        "mbarrier.arrive.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [%r2], 1, %r1;",
+        "mbarrier.expect_tx.release.cta.shared.b64 [%r2], 16;",
+        "mbarrier.test_wait.release.cta.shared.b64 %p2, [%r2], %d5;",
+        "mbarrier.test_wait.shared.b64 %p2|%p3, [%r2], %d5;",
+        "mbarrier.test_wait.shared.b64 _, [%r2], %d5;",
+        "mbarrier.test_wait.phase_type::primary.shared.b64 _|%p3, [%r2], %d5;",
+        "mbarrier.test_wait.phase_type::conditional.shared.b64 %p2, [%r2], %d5;",
+        "mbarrier.test_wait.parity.phase_type::conditional.shared.b64 %p2|%p3, [%r2], %r0;",
+        "mbarrier.test_wait.shared.b64 %p2, [%r2], %d5, 20;",
+        "mbarrier.try_wait.shared::cluster.b64 %p2, [%r2], %d5;",
+        "mbarrier.pending_count.layout::v1.b64 %r5, %d5;",
+        "mbarrier.check_layout.shared.b64 %p2, [%r2];",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%d0], [%r1], 16;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s64 [%d0], [%r1], 16;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%d0], [%r1], 16;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.noftz.f16 [%d0], [%r1], 16;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.exch.b32 [%d0], [%r1], 16;",
+        "cp.reduce.async.bulk.relaxed.global.shared::cta.bulk_group.add.u32 [%d0], [%r1], 16;",
+        "cp.reduce.async.bulk.relaxed.gpu.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r1], [%r1], 16, [%r2];",
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.f32 [%r1], [%r1], 16, [%r2];",
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.u64 [%r1], [%r1], 16, [%r2];",
+    ] {
+        let text = format!(
+            ".version 9.4\n.target sm_120\n.address_size 64\n.visible .entry k()\n{{\n\
+             .reg .pred %p<4>;\n.reg .b32 %r<16>;\n.reg .b64 %d<16>;\n{wrong}\nret;\n}}\n"
+        );
+        let refused = sluice_softgpu::Module::parse(text.as_bytes()).unwrap().kernel("k").unwrap().unsupported.clone();
+        assert!(refused.is_some_and(|e| e.unsupported.is_some_and(|name| wrong.starts_with(&name))), "{wrong}");
+    }
 }

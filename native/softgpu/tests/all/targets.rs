@@ -80,6 +80,8 @@ const MEASURED: &[(&str, u32, u32)] = &[
     ("atom.global.add.noftz.bf16x2 %r0,[%d1],%r2", 78, 90),
     ("atom.global.v2.f32.add {%f0,%f1},[%d1],{%f2,%f3}", 81, 90),
     ("red.global.v2.f32.add [%d1],{%f2,%f3}", 81, 90),
+    ("atom.global.add.noftz.f32 %f0,[%d1],%f2", 94, 90),
+    ("red.global.add.noftz.v2.f32 [%d1],{%f2,%f3}", 94, 90),
     ("atom.global.cas.b16 %h0,[%d1],%h2,%h3", 63, 70),
     ("createpolicy.fractional.L2::evict_last.b64 %d0,1.0", 74, 80),
     ("applypriority.global.L2::evict_normal [%d1],128", 74, 80),
@@ -100,6 +102,20 @@ const MEASURED: &[(&str, u32, u32)] = &[
     ("mbarrier.try_wait.shared.b64 %p0,[%r1],%d0", 78, 90),
     ("mbarrier.arrive.expect_tx.shared.b64 %d0,[%r1],%r2", 80, 90),
     ("mbarrier.expect_tx.relaxed.cta.shared.b64 [%r1],%r2", 80, 90),
+    ("mbarrier.inval.shared::cta.b64 [%r1]", 78, 80),
+    ("mbarrier.arrive.release.cta.shared.b64 %d0,[%r1]", 80, 80),
+    ("mbarrier.arrive.release.cluster.shared.b64 %d0,[%r1]", 80, 90),
+    ("mbarrier.arrive.shared::cluster.b64 _,[%r1]", 80, 90),
+    ("mbarrier.arrive.relaxed.cta.shared.b64 %d0,[%r1]", 86, 90),
+    ("mbarrier.test_wait.acquire.cta.shared.b64 %p0,[%r1],%d0", 80, 80),
+    ("mbarrier.test_wait.relaxed.cta.shared.b64 %p0,[%r1],%d0", 86, 90),
+    ("mbarrier.init.layout::v1.shared.b64 [%r1],%r2", 93, 90),
+    ("mbarrier.check_layout.layout::v0.shared.b64 %p0,[%r1]", 93, 90),
+    ("mbarrier.pending_count.layout::v0.b64 %r0,%d1", 93, 90),
+    ("mbarrier.try_wait.parity.phase_type::conditional.shared.b64 %p0,[%r1],%r0", 93, 90),
+    ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%d1],[%r1],%r2", 80, 90),
+    ("cp.reduce.async.bulk.relaxed.gpu.global.shared::cta.bulk_group.add.u32 [%d1],[%r1],%r2", 93, 90),
+    ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f32 [%d1],[%r1],%r2", 94, 90),
     ("shfl.idx.b32 %r0,%r1,%r2,31", 30, 30),
     ("vote.sync.all.pred %p0,%p1,%r1", 60, 30),
     ("shfl.sync.idx.b32 %r0,%r1,%r2,31,%r3", 60, 30),
@@ -148,8 +164,10 @@ const MEASURED: &[(&str, u32, u32)] = &[
 
 const TARGETS: [u32; 21] = [20, 30, 32, 35, 50, 52, 53, 60, 61, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121];
 
-const VERSIONS: [u32; 26] =
-    [23, 30, 31, 42, 43, 50, 60, 61, 62, 63, 64, 65, 70, 71, 72, 74, 75, 76, 77, 78, 80, 81, 82, 86, 87, 88];
+const VERSIONS: [u32; 31] = [
+    23, 30, 31, 42, 43, 50, 60, 61, 62, 63, 64, 65, 70, 71, 72, 74, 75, 76, 77, 78, 80, 81, 82, 86, 87, 88, 90, 91, 92,
+    93, 94,
+];
 
 /// One instruction in a module of this version and target.
 fn read(instruction: &str, version: u32, target: u32) -> Result<Module, PtxError> {

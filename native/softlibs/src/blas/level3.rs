@@ -1,75 +1,43 @@
 //! Level 3: matrices.
 
-use super::tiles;
+use super::tiles::Product;
 use crate::arguments::{Call, mirrored, triangle};
 use crate::memory::{Fault, Matrix, Memory, Place, bytes_of, load};
 use crate::number::{Field, Op, applied, gemm as multiply};
 use crate::objects::{Job, job};
 use crate::{Problem, invalid};
 
-/// A product of matrices whose places are known but for their addresses.
-#[derive(Clone, Copy)]
-struct Product {
-    ops: [Op; 2],
-    a: Place,
-    b: Place,
-    c: Place,
+/// The product of a call whose matrices are all of `T`.
+fn product_of<T: Field>(call: &Call) -> Result<Product, Problem> {
+    Product::of(call, [bytes_of::<T>(call.single()); 3])
 }
 
-impl Product {
-    fn of(call: &Call) -> Result<Self, Problem> {
-        let (m, n, k) = (call.size("m")?, call.size("n")?, call.size("k")?);
-        let ops = [call.op("transa")?, call.op("transb")?];
-        let ((ra, ca), (rb, cb)) = (ops[0].stored(m, k), ops[1].stored(k, n));
-        let place = |names: [&str; 2], rows: usize, columns: usize| -> Result<Place, Problem> {
-            let address = if call.has(names[0]) { call.device(names[0])? } else { 0 };
-            Ok(Place { address, rows, columns, lead: call.lead(names[1], rows)?, single: call.single() })
-        };
-        Ok(Self { ops, a: place(["a", "a"], ra, ca)?, b: place(["b", "b"], rb, cb)?, c: place(["c", "c"], m, n)? })
-    }
-
-    fn run<T: Field>(&self, memory: &dyn Memory, alpha: T, beta: T) -> Result<(), Fault> {
-        let bytes = [bytes_of::<T>(self.c.single); 3];
-        let product = tiles::Product { ops: self.ops, a: self.a, b: self.b, c: self.c, bytes };
-        product.run([alpha, beta], |_, place| place.load(memory), |place, tile| place.store(memory, tile))
-    }
-
-    fn moved(&self, a: u64, b: u64, c: u64) -> Self {
-        let mut moved = *self;
-        (moved.a.address, moved.b.address, moved.c.address) = (a, b, c);
-        moved
-    }
+fn run<T: Field>(product: &Product, memory: &dyn Memory, alpha: T, beta: T) -> Result<(), Fault> {
+    product.run([alpha, beta], |_, place| place.load(memory), |place, tile| place.store(memory, tile))
 }
 
 pub fn gemm<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (product, alpha, beta) = (Product::of(call)?, call.scalar("alpha")?, call.scalar("beta")?);
-    job(move |memory, _| product.run::<T>(memory, alpha.one(memory)?, beta.one(memory)?))
+    let (product, alpha, beta) = (product_of::<T>(call)?, call.scalar("alpha")?, call.scalar("beta")?);
+    job(move |memory, _| run::<T>(&product, memory, alpha.one(memory)?, beta.one(memory)?))
 }
 
 pub fn gemm_strided<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (product, alpha, beta) = (Product::of(call)?, call.scalar("alpha")?, call.scalar("beta")?);
+    let (product, alpha, beta) = (product_of::<T>(call)?, call.scalar("alpha")?, call.scalar("beta")?);
     let strides = [call.int("stridea")?, call.int("strideb")?, call.int("stridec")?];
     let batch = call.size("batch")?;
     job(move |memory, _| {
         let (alpha, beta): (T, T) = (alpha.one(memory)?, beta.one(memory)?);
-        for index in 0..batch as i64 {
-            let [a, b, c] = strides.map(|stride| (index * stride * size_of::<T>() as i64) as u64);
-            let at = |place: Place, by: u64| place.address.wrapping_add(by);
-            product.moved(at(product.a, a), at(product.b, b), at(product.c, c)).run(memory, alpha, beta)?;
-        }
-        Ok(())
+        product.strided(strides, batch).try_for_each(|product| run(&product, memory, alpha, beta))
     })
 }
 
 pub fn gemm_batched<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (product, alpha, beta) = (Product::of(call)?, call.scalar("alpha")?, call.scalar("beta")?);
+    let (product, alpha, beta) = (product_of::<T>(call)?, call.scalar("alpha")?, call.scalar("beta")?);
     let arrays = [call.device("aarray")?, call.device("barray")?, call.device("carray")?];
     let batch = call.size("batch")?;
     job(move |memory, _| {
         let (alpha, beta): (T, T) = (alpha.one(memory)?, beta.one(memory)?);
-        let [a, b, c] = arrays.map(|array| load::<u64>(memory, array, batch));
-        let (a, b, c) = (a?, b?, c?);
-        (0..batch).try_for_each(|index| product.moved(a[index], b[index], c[index]).run(memory, alpha, beta))
+        product.listed(memory, arrays, batch)?.try_for_each(|product| run(&product, memory, alpha, beta))
     })
 }
 

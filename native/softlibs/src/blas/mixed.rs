@@ -3,8 +3,8 @@
 use super::level1::{dot_of, norm_of};
 use super::tiles;
 use crate::arguments::{Call, Host, Scalar, Source};
-use crate::memory::{Fault, Memory, Place, load};
-use crate::number::{Field, Op};
+use crate::memory::{Fault, Memory};
+use crate::number::Field;
 use crate::objects::{Job, job};
 use crate::types::{Kind, Wide, bytes_as, load_as, load_matrix, load_vector, store_matrix, store_vector};
 use crate::{Problem, in_double, in_wide, unsupported};
@@ -24,10 +24,7 @@ pub fn scalar<T: Field>(scalar: &Scalar, kind: Kind, memory: &dyn Memory) -> Res
 /// A product of matrices of any kinds.
 #[derive(Clone, Copy)]
 struct Product {
-    ops: [Op; 2],
-    a: Place,
-    b: Place,
-    c: Place,
+    of: tiles::Product,
     kinds: [Kind; 3],
     scale: Kind,
     wide: Wide,
@@ -48,38 +45,24 @@ impl Product {
             _ => Kind::F16,
         };
         let wide = Wide::of(&kinds, scale)?;
-        let (m, n, k) = (call.size("m")?, call.size("n")?, call.size("k")?);
-        let ops = [call.op("transa")?, call.op("transb")?];
-        let ((ra, ca), (rb, cb)) = (ops[0].stored(m, k), ops[1].stored(k, n));
-        let place = |name: &str, rows: usize, columns: usize| -> Result<Place, Problem> {
-            let address = if call.has(name) { call.device(name)? } else { 0 };
-            Ok(Place { address, rows, columns, lead: call.lead(name, rows)?, single: call.single() })
-        };
-        Ok(Self { ops, a: place("a", ra, ca)?, b: place("b", rb, cb)?, c: place("c", m, n)?, kinds, scale, wide })
+        Ok(Self { of: tiles::Product::of(call, kinds.map(Kind::bytes))?, kinds, scale, wide })
     }
 
     fn run<T: Field>(&self, memory: &dyn Memory, alpha: T, beta: T) -> Result<(), Fault> {
-        let bytes = self.kinds.map(Kind::bytes);
-        let product = tiles::Product { ops: self.ops, a: self.a, b: self.b, c: self.c, bytes };
         let load = |operand: usize, place| load_matrix::<T>(memory, self.kinds[operand], place);
-        product.run([alpha, beta], load, |place, tile| store_matrix(memory, self.kinds[2], place, tile))
+        self.of.run([alpha, beta], load, |place, tile| store_matrix(memory, self.kinds[2], place, tile))
     }
 }
 
-/// Where the matrices of a batch lie.
-type Addresses = Box<dyn FnOnce(&dyn Memory) -> Result<Vec<[u64; 3]>, Fault> + Send>;
+/// The products of a batch.
+type Batch = Box<dyn FnOnce(&dyn Memory) -> Result<Vec<tiles::Product>, Fault> + Send>;
 
-/// Runs a product at each of these addresses.
-fn run_all<T: Field>(product: Product, scalars: [Scalar; 2], addresses: Addresses) -> Result<Job, Problem> {
+/// Runs a product of each of these matrices.
+fn run_all<T: Field>(product: Product, scalars: [Scalar; 2], batch: Batch) -> Result<Job, Problem> {
     job(move |memory, _| {
         let [alpha, beta] = &scalars;
         let (alpha, beta) = (scalar::<T>(alpha, product.scale, memory)?, scalar::<T>(beta, product.scale, memory)?);
-        for [a, b, c] in addresses(memory)? {
-            let mut moved = product;
-            (moved.a.address, moved.b.address, moved.c.address) = (a, b, c);
-            moved.run(memory, alpha, beta)?;
-        }
-        Ok(())
+        batch(memory)?.into_iter().try_for_each(|of| Product { of, ..product }.run(memory, alpha, beta))
     })
 }
 
@@ -89,31 +72,23 @@ fn scalars(call: &Call) -> Result<[Scalar; 2], Problem> {
 
 pub fn gemm(call: &Call) -> Result<Job, Problem> {
     let product = Product::of(call)?;
-    let addresses = [product.a.address, product.b.address, product.c.address];
-    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(move |_| Ok(vec![addresses]))))
+    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(move |_| Ok(vec![product.of]))))
 }
 
 pub fn gemm_strided(call: &Call) -> Result<Job, Problem> {
     let product = Product::of(call)?;
-    let first = [product.a.address, product.b.address, product.c.address];
     let strides = [call.int("stridea")?, call.int("strideb")?, call.int("stridec")?];
-    let batch = call.size("batch")? as i64;
-    let place = move |index: i64| {
-        [0, 1, 2].map(|at| first[at].wrapping_add((index * strides[at] * product.kinds[at].bytes() as i64) as u64))
-    };
-    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(move |_| Ok((0..batch).map(place).collect()))))
+    let size = call.size("batch")?;
+    let batch = move |_: &dyn Memory| Ok(product.of.strided(strides, size).collect());
+    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(batch)))
 }
 
 pub fn gemm_batched(call: &Call) -> Result<Job, Problem> {
     let product = Product::of(call)?;
     let arrays = [call.device("aarray")?, call.device("barray")?, call.device("carray")?];
-    let batch = call.size("batch")?;
-    let read = move |memory: &dyn Memory| {
-        let [a, b, c] = arrays.map(|array| load::<u64>(memory, array, batch));
-        let (a, b, c) = (a?, b?, c?);
-        Ok((0..batch).map(|at| [a[at], b[at], c[at]]).collect())
-    };
-    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(read)))
+    let size = call.size("batch")?;
+    let batch = move |memory: &dyn Memory| Ok(product.of.listed(memory, arrays, size)?.collect());
+    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(batch)))
 }
 
 fn product_of<T: Field>(call: &Call, kinds: [Kind; 3], conjugate: bool) -> Result<Job, Problem> {

@@ -1,6 +1,8 @@
 //! Products of matrices tile by tile: what a product copies of its operands does not grow with them.
 
-use crate::memory::{Fault, Matrix, Place};
+use crate::Problem;
+use crate::arguments::Call;
+use crate::memory::{Fault, Matrix, Memory, Place, load};
 use crate::number::{Field, Op, gemm};
 use std::ops::Range;
 
@@ -35,6 +37,45 @@ fn part(whole: Place, bytes: usize, rows: &Range<usize>, columns: &Range<usize>)
 }
 
 impl Product {
+    /// The product of a call, whose addresses may be told elsewhere.
+    pub fn of(call: &Call, bytes: [usize; 3]) -> Result<Self, Problem> {
+        let (m, n, k) = (call.size("m")?, call.size("n")?, call.size("k")?);
+        let ops = [call.op("transa")?, call.op("transb")?];
+        let ((ra, ca), (rb, cb)) = (ops[0].stored(m, k), ops[1].stored(k, n));
+        let place = |name: &str, rows: usize, columns: usize| -> Result<Place, Problem> {
+            let address = if call.has(name) { call.device(name)? } else { 0 };
+            Ok(Place { address, rows, columns, lead: call.lead(name, rows)?, single: call.single() })
+        };
+        Ok(Self { ops, a: place("a", ra, ca)?, b: place("b", rb, cb)?, c: place("c", m, n)?, bytes })
+    }
+
+    /// The same of matrices that begin elsewhere.
+    fn moved(&self, [a, b, c]: [u64; 3]) -> Self {
+        let at = |address: u64, place: Place| Place { address, ..place };
+        Self { a: at(a, self.a), b: at(b, self.b), c: at(c, self.c), ..*self }
+    }
+
+    /// Those of a batch whose matrices lie so many elements apart.
+    pub fn strided(self, strides: [i64; 3], batch: usize) -> impl Iterator<Item = Self> {
+        let first = [self.a.address, self.b.address, self.c.address];
+        (0..batch as i64).map(move |index| {
+            let by = |at: usize| (index * strides[at] * self.bytes[at] as i64) as u64;
+            self.moved([0, 1, 2].map(|at| first[at].wrapping_add(by(at))))
+        })
+    }
+
+    /// Those of a batch whose matrices begin where three arrays in memory say.
+    pub fn listed(
+        &self,
+        memory: &dyn Memory,
+        arrays: [u64; 3],
+        batch: usize,
+    ) -> Result<impl Iterator<Item = Self>, Fault> {
+        let [a, b, c] = arrays.map(|array| load::<u64>(memory, array, batch));
+        let (a, b, c) = (a?, b?, c?);
+        Ok((0..batch).map(move |at| self.moved([a[at], b[at], c[at]])))
+    }
+
     /// Computes it with these ways to copy tiles of `a`, `b` and `c` (0, 1 and 2) from memory and `c` back. With beta 0
     /// `c` is not read, with alpha 0 `a` and `b` are not.
     pub fn run<T: Field>(
@@ -71,7 +112,6 @@ impl Product {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Memory, load};
     use std::cell::{Cell, RefCell};
 
     /// Memory that remembers the largest piece that was copied.
@@ -92,6 +132,19 @@ mod tests {
             self.bytes.borrow_mut()[address as usize..][..data.len()].copy_from_slice(data);
             Ok(())
         }
+    }
+
+    #[test]
+    fn products_of_a_batch_lie_apart_or_where_arrays_say() {
+        let place = |address| Place { address, rows: 2, columns: 2, lead: 2, single: false };
+        let product = Product { ops: [Op::None; 2], a: place(64), b: place(128), c: place(256), bytes: [4, 4, 8] };
+        let addresses = |product: Product| [product.a.address, product.b.address, product.c.address];
+        let apart: Vec<_> = product.strided([4, 0, -2], 3).map(addresses).collect();
+        assert_eq!(apart, [[64, 128, 256], [80, 128, 240], [96, 128, 224]]);
+        let arrays = [1u64, 2, 3, 4, 5, 6];
+        let memory = Counted { bytes: RefCell::new(bytemuck::cast_slice(&arrays).to_vec()), largest: Cell::new(0) };
+        let listed: Vec<_> = product.listed(&memory, [0, 16, 32], 2).unwrap().map(addresses).collect();
+        assert_eq!(listed, [[1, 3, 5], [2, 4, 6]]);
     }
 
     #[test]

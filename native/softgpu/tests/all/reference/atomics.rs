@@ -207,6 +207,105 @@ impl Statement for Vector {
     }
 }
 
+/// Elements of the thread's shared memory that update those of its global memory, or others of its shared memory, and
+/// tell a barrier.
+struct Bulk {
+    update: usize,
+    /// Where they come from and go to, and how many they are, in pieces of 16 bytes.
+    from: usize,
+    to: usize,
+    pieces: usize,
+    /// The predicate that says that all have come to shared memory (nothing: to global memory).
+    done: Option<usize>,
+}
+
+/// Updates in bulk: name, bytes, and what becomes of the old value.
+type BulkUpdate = (&'static str, usize, fn(u64, u64) -> u64);
+
+const BULK: [BulkUpdate; 26] = [
+    ("add.u32", 4, |old, x| old.wrapping_add(x)),
+    ("add.s32", 4, |old, x| old.wrapping_add(x)),
+    ("add.u64", 8, |old, x| old.wrapping_add(x)),
+    ("min.u32", 4, |old, x| old.min(x)),
+    ("max.u32", 4, |old, x| old.max(x)),
+    ("min.s32", 4, |old, x| (old as i32).min(x as i32) as u64),
+    ("max.s32", 4, |old, x| (old as i32).max(x as i32) as u64),
+    ("inc.u32", 4, |old, x| if old >= x { 0 } else { old + 1 }),
+    ("dec.u32", 4, |old, x| if old == 0 || old > x { x } else { old - 1 }),
+    ("and.b32", 4, |old, x| old & x),
+    ("or.b32", 4, |old, x| old | x),
+    ("xor.b32", 4, |old, x| old ^ x),
+    // From here on only in global memory.
+    ("min.u64", 8, |old, x| old.min(x)),
+    ("max.u64", 8, |old, x| old.max(x)),
+    ("min.s64", 8, |old, x| (old as i64).min(x as i64) as u64),
+    ("max.s64", 8, |old, x| (old as i64).max(x as i64) as u64),
+    ("and.b64", 8, |old, x| old & x),
+    ("or.b64", 8, |old, x| old | x),
+    ("xor.b64", 8, |old, x| old ^ x),
+    ("add.f32", 4, flushing),
+    ("add.noftz.f32", 4, |old, x| float(F32, old, x)),
+    ("add.noftz.f16", 2, |old, x| float(F16, old, x)),
+    ("add.noftz.bf16", 2, |old, x| float(BF16, old, x)),
+    ("min.f16", 2, |old, x| least(F16, old, x)),
+    ("max.f16", 2, |old, x| most(F16, old, x)),
+    ("min.bf16", 2, |old, x| least(BF16, old, x)),
+];
+const BULK_SHARED: usize = 12;
+
+pub fn make_bulk(maker: &mut Maker, _: &mut usize) -> Option<Box<dyn Statement>> {
+    let all = OWN / 16;
+    if maker.pick(3) == 0 {
+        let from = maker.pick(all);
+        let to = (from + 1 + maker.pick(all - 1)) % all;
+        let done = Some(maker.register());
+        return Some(Box::new(Bulk { update: maker.pick(BULK_SHARED), from, to, pieces: 1, done }));
+    }
+    let pieces = 1 + maker.pick(all);
+    let [from, to] = [(); 2].map(|()| maker.pick(all + 1 - pieces));
+    Some(Box::new(Bulk { update: maker.pick(BULK.len()), from, to, pieces, done: None }))
+}
+
+impl Statement for Bulk {
+    fn write(&self, text: &mut Text) {
+        let (update, ..) = BULK[self.update];
+        let (from, to, bytes) = (16 * self.from, 16 * self.to, 16 * self.pieces);
+        let Some(done) = self.done else {
+            let base = address(text, Area::Apart, false);
+            put!(
+                text,
+                "cp.reduce.async.bulk.global.shared::cta.bulk_group.{update} [{base}+{to}], [%o0+{from}], {bytes};"
+            );
+            put!(text, "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;");
+            return;
+        };
+        put!(text, "mov.u64 %a6, bars; mad.wide.u32 %a6, %t2, 8, %a6; mbarrier.init.shared.b64 [%a6], 1;");
+        put!(text, "mbarrier.arrive.expect_tx.shared.b64 _, [%a6], {bytes};");
+        put!(
+            text,
+            "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{update} [%o0+{to}], [%o0+{from}], {bytes}, [%a6];"
+        );
+        put!(text, "mbarrier.try_wait.parity.shared.b64 %p{done}, [%a6], 0; mbarrier.inval.shared.b64 [%a6];");
+    }
+
+    fn execute(&self, block: &mut Block, active: &[usize]) {
+        let (_, bytes, new) = BULK[self.update];
+        let area = if self.done.is_some() { Area::Shared } else { Area::Apart };
+        for at in active {
+            let lane = &mut block.lanes[*at];
+            for k in (0..16 * self.pieces).step_by(bytes) {
+                let x = number(&lane.own[Area::Shared as usize][16 * self.from + k..][..bytes]);
+                let cell = &mut lane.own[area as usize][16 * self.to + k..][..bytes];
+                let after = new(number(cell), x);
+                cell.copy_from_slice(&after.to_le_bytes()[..bytes]);
+            }
+            if let Some(done) = self.done {
+                lane.set(P, done, 1);
+            }
+        }
+    }
+}
+
 /// A word that all threads update, each word in one way, whatever it was before; so the order does not matter.
 struct Common {
     grid: bool,

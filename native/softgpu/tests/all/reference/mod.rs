@@ -159,6 +159,7 @@ const FAMILIES: &[(usize, Family)] = &[
     (3, memory::make_scratch_access),
     (4, atomics::make_own),
     (1, atomics::make_vector),
+    (1, atomics::make_bulk),
     (3, atomics::make_common),
     (3, control::make_if),
     (2, control::make_loop),
@@ -287,7 +288,7 @@ impl Program {
         put!(text, ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);");
         put!(text, ".const .align 16 .b8 fixed[{TABLE}] = {{{}}};", table.join(", "));
         put!(text, ".shared .align 16 .b8 tile[512];\n.shared .align 16 .b8 mine[{}];", THREADS * OWN);
-        put!(text, ".shared .align 16 .b8 sums[{}];", 8 * WORDS);
+        put!(text, ".shared .align 16 .b8 sums[{}];\n.shared .b64 bars[{THREADS}];", 8 * WORDS);
         put!(text, ".visible .entry k(.param .u64 table, .param .u64 own, .param .u64 out, .param .u32 threads,");
         put!(text, ".param .u64 near, .param .u64 common)\n{{\n.local .align 16 .b8 kept[{OWN}];");
         for (kind, declared) in KINDS.iter().zip(DECLARED) {
