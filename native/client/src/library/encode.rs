@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::driver::stream;
 use crate::process::Process;
 use crate::session::Session;
-use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, data_bytes, nccl_bytes};
+use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, Way, data_bytes, nccl_bytes};
 use sluice_protocol::Wire;
 use sluice_protocol::library::{Argument, HOST_BYTES, HOST_RECORD, MOST_OUTPUT, words};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,6 +23,10 @@ const CUDNN_DATA_DOUBLE: u32 = 1;
 const NCCL_CONFIG_BLOCKING: usize = 16;
 const NCCL_CONFIG_NAMES: [usize; 2] = [32, 48];
 
+/// Objects that work, as parameters name them. What has been said of others (of a tensor, a convolution, a sparse matrix)
+/// decides whether a call is accepted.
+const WORKERS: [&str; 4] = ["handle", "generator", "comm", "plan"];
+
 /// An encoded call.
 #[derive(Default)]
 pub(super) struct Encoded {
@@ -32,6 +36,10 @@ pub(super) struct Encoded {
     /// Hash of function and choices, and one of the choices in each description.
     pub choices: u64,
     pub descriptions: Vec<u64>,
+    /// Hash of what the call says of its object: all but where anything lies.
+    pub says: u64,
+    /// Hash of what has been said of the objects that it names.
+    pub said: u64,
     /// Of a call whose descriptions say what is to be done.
     pub operands: Operands,
     /// The server's stream: of the call's own argument, else of its object.
@@ -162,7 +170,7 @@ impl Encoder<'_> {
 
     unsafe fn encode_from(&self, first: usize) -> Outcome<Encoded> {
         let mut out = Encoded::default();
-        let mut choices = DefaultHasher::new();
+        let (mut choices, mut says, mut said) = (DefaultHasher::new(), DefaultHasher::new(), DefaultHasher::new());
         (self.loaded.id, self.function.number).hash(&mut choices);
         // Where descriptions say what is to be done, they and the algorithm decide whether it is accepted.
         let described = self.function.parameters.iter().any(|parameter| parameter.kind == Kind::Value);
@@ -170,6 +178,7 @@ impl Encoder<'_> {
         for (at, parameter) in self.function.parameters.iter().enumerate().skip(first) {
             let slot = self.slots[at];
             self.choose(at, described, &mut choices);
+            self.say(at, &mut says);
             let bytes = &mut out.arguments;
             // SAFETY (all reads below): the caller's pointers, as long as the declaration says.
             let read = |length: usize| unsafe { std::slice::from_raw_parts(slot as *const u8, length) };
@@ -185,6 +194,14 @@ impl Encoder<'_> {
                 Kind::End | Kind::Object | Kind::Subject | Kind::Optional | Kind::Which => {
                     let object = self.object(slot)?;
                     let number = object.number;
+                    object.said().hash(&mut said);
+                    if !WORKERS.contains(&parameter.name.as_str()) {
+                        object.said().hash(&mut choices);
+                        // The first is the one of which it says something.
+                        if out.object.is_some() {
+                            object.said().hash(&mut says);
+                        }
+                    }
                     if parameter.kind == Kind::End {
                         Argument::End(number).put(bytes);
                     } else {
@@ -283,6 +300,7 @@ impl Encoder<'_> {
                 Kind::In(_) | Kind::Out(_) | Kind::InOut(_) if slot == 0 => Argument::Word(0).put(bytes),
                 Kind::In(length) => {
                     let data = read(self.length(length)?);
+                    data.hash(&mut says);
                     if described {
                         data.hash(&mut choices);
                     }
@@ -327,7 +345,10 @@ impl Encoder<'_> {
             }
         }
         out.descriptions.hash(&mut choices);
+        out.descriptions.iter().for_each(|description| description.hash(&mut says));
         out.choices = choices.finish();
+        out.says = says.finish();
+        out.said = said.finish();
         Ok(out)
     }
 
@@ -417,6 +438,21 @@ impl Encoder<'_> {
                 "count" => (number % 2 == 0).hash(choices),
                 _ => {}
             },
+            _ => {}
+        }
+    }
+
+    /// Hashes what a number says of an object. Of how large a thing is made, whether there is anything of it: for what
+    /// changes with every call, no call need wait.
+    fn say(&self, at: usize, says: &mut impl Hasher) {
+        let (parameter, slot, number) = (&self.function.parameters[at], self.slots[at], self.number(at));
+        match parameter.kind {
+            Kind::I64 | Kind::Dim64 if self.function.way == Way::Make => (at, number == 0).hash(says),
+            Kind::Enum | Kind::I32 | Kind::U32 | Kind::I64 | Kind::U64 | Kind::Dim | Kind::Dim64 => {
+                (at, number).hash(says)
+            }
+            Kind::F32 | Kind::F64 | Kind::Complex => (at, slot).hash(says),
+            Kind::Device if self.function.way == Way::Make => (at, slot == 0).hash(says),
             _ => {}
         }
     }

@@ -114,7 +114,7 @@ unsafe fn attribute(loaded: Loaded, slots: &[usize]) -> Outcome {
 unsafe fn network(loaded: Loaded, slots: &[usize]) -> Outcome {
     let unknown = || Refusal::status(loaded.status().invalid_value);
     let object = process::get().objects.libraries.objects.get(slots[0]).map_err(|_| unknown())?;
-    let said = object.said(number_of("cudnnSetRNNDescriptor_v8")).ok_or_else(unknown)?;
+    let said = object.said_by(number_of("cudnnSetRNNDescriptor_v8")).ok_or_else(unknown)?;
     let arguments = take_arguments(&said).map_err(|_| unknown())?;
     for (argument, target) in arguments.iter().zip(slots).skip(1).filter(|(_, target)| **target != 0) {
         // SAFETY: the caller's outputs: enumerations and numbers of 32 bits, and one handle.

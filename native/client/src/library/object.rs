@@ -15,6 +15,7 @@ use sluice_api::libraries::{Function, Way};
 use sluice_protocol::Wire;
 use sluice_protocol::library::{Argument, HOST_BYTES};
 use sluice_protocol::messages::LibraryPost;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -61,6 +62,8 @@ pub(super) struct Remembered {
     /// Tells calls of one function apart: the attribute that is written.
     pub key: u64,
     pub arguments: Vec<u8>,
+    /// Hash of what it says, but for where anything lies.
+    pub says: u64,
     /// The value that was set, for the function that asks for it.
     pub value: usize,
     /// Device memory it names; when that is gone, the call is not repeated.
@@ -79,6 +82,7 @@ impl Remembered {
             function: function.number,
             key: encoded.attribute,
             arguments: std::mem::take(&mut encoded.arguments),
+            says: encoded.says,
             value,
             addresses: std::mem::take(&mut encoded.addresses),
             stream: encoded.named_stream,
@@ -127,6 +131,7 @@ pub(super) struct Object {
     /// Travels with its first use, and what the server has against it is told then.
     pub draft: bool,
     make: Remembered,
+    said: AtomicU64,
     state: Mutex<State>,
     /// Ordinal of the device on which it was made.
     pub device: usize,
@@ -160,6 +165,7 @@ impl Object {
             loaded,
             number,
             draft,
+            said: AtomicU64::new(make.says),
             make,
             state: Mutex::new(State { complete: made.clone(), made, sets: Vec::new() }),
             device: session.device,
@@ -187,7 +193,7 @@ impl Object {
     }
 
     /// What the function was called with last, encoded.
-    pub fn said(&self, function: u32) -> Option<Vec<u8>> {
+    pub fn said_by(&self, function: u32) -> Option<Vec<u8>> {
         self.lock().sets.iter().find(|set| set.function == function).map(|set| set.arguments.clone())
     }
 
@@ -202,6 +208,17 @@ impl Object {
         // What is said last counts, also against other functions.
         state.sets.retain(|known| known.function != set.function || known.key != set.key);
         state.sets.push(set);
+        let mut said = DefaultHasher::new();
+        self.make.says.hash(&mut said);
+        let nothing = DefaultHasher::new().finish();
+        let sets = state.sets.iter().filter(|set| set.says != nothing);
+        sets.for_each(|set| (set.function, set.key, set.says).hash(&mut said));
+        self.said.store(said.finish(), Ordering::Release);
+    }
+
+    /// Hash of all that has been said of it.
+    pub fn said(&self) -> u64 {
+        self.said.load(Ordering::Acquire)
     }
 
     /// Makes it, with all that was set, at a server that does not have it. What is no draft is of use on its own device

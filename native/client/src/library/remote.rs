@@ -189,15 +189,25 @@ pub(super) fn call(session: &Session, loaded: Loaded, function: u32, stream: u64
     reply.map_err(|error| Refusal::from_cuda(loaded.library.source.status, error))
 }
 
-/// As [`call`] for a question whose answer depends on its arguments alone: it is asked once.
-pub(super) fn ask(session: &Session, loaded: Loaded, function: u32, stream: u64, arguments: &[u8]) -> Outcome<Answer> {
+/// As [`call`] for a question whose answer depends on its arguments alone, and on what has been said of the objects that
+/// they name (`said`, a hash): it is asked once, unless it is refused.
+pub(super) fn ask(
+    session: &Session,
+    loaded: Loaded,
+    function: u32,
+    stream: u64,
+    (arguments, said): (&[u8], u64),
+) -> Outcome<Answer> {
     let mut question = function.to_le_bytes().to_vec();
     question.extend_from_slice(&loaded.id.to_le_bytes());
+    question.extend_from_slice(&said.to_le_bytes());
     question.extend_from_slice(arguments);
     if let Some(answer) = session.libraries.answer(&question) {
         return Ok(answer);
     }
     let answer = call(session, loaded, function, stream, arguments)?;
-    session.libraries.keep(question, answer.clone());
+    if answer.status == 0 {
+        session.libraries.keep(question, answer.clone());
+    }
     Ok(answer)
 }
