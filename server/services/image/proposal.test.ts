@@ -5,6 +5,7 @@ import { auditEvents, imageVersions, workspaces } from "#server/db/schema/index.
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
+import { duplicate } from "#server/services/workspace/duplicate.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { lastLaunch } from "#server/services/workspace/last-launch.ts";
 import { update } from "#server/services/workspace/update.ts";
@@ -159,6 +160,13 @@ it("rolls out to teams; a workspace of an older version is offered the newer one
     "image.approve",
   ]);
 
+  const copy = (name: string) => duplicate(world.member.ctx, { id, name });
+  const refused = { code: "refused", message: expect.stringContaining("not offered to your team") as string };
+  await expect(copy("while it is offered")).resolves.toMatchObject({ image: { version: updated.image.version } });
+  await approve(world.admin.ctx, { id: second, teamIds: [world.otherTeam] });
+  await expect(copy("of others")).rejects.toMatchObject(refused);
+  await approve(world.admin.ctx, { id: second, ...everybody });
   await setState(world.admin.ctx, { id: second, state: "retired" });
   expect(await offers(world.member)).not.toContain("words");
+  await expect(copy("of what is retired")).rejects.toMatchObject(refused);
 });
