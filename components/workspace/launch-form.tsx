@@ -74,10 +74,6 @@ export function LaunchForm({
   initial: LaunchValues;
 }) {
   const router = useRouter();
-  const { pending, error, fields, run } = useSubmit<WorkspaceView>(
-    ["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy", "datasets", "size"],
-    "name",
-  );
   const [wantedImage, setImage] = useState(initial.image);
   const [teamId, setTeamId] = useState(initial.teamId);
   const amount = useDefaultAmount(initial.amount);
@@ -97,6 +93,12 @@ export function LaunchForm({
   );
   const choices = choicesFor(datasets, teamId);
   const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
+  const choosesSize = size.fields.choices.sizes.length > 0 || size.fields.choices.custom;
+  const { pending, error, fields, run } = useSubmit<WorkspaceView>([
+    ...["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy"],
+    ...(choosesSize ? ["size"] : []),
+    ...(choices.length > 0 ? ["datasets"] : []),
+  ]);
 
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -140,7 +142,7 @@ export function LaunchForm({
           </div>
           {fields.image && <p className="mt-1 text-sm text-bad">{fields.image}</p>}
         </fieldset>
-        {(size.fields.choices.sizes.length > 0 || size.fields.choices.custom) && (
+        {choosesSize && (
           <div>
             <SizeFields state={size} error={fields.size} />
             {tooSmall && (

@@ -60,7 +60,10 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
     });
   } catch (error) {
     if (isUniqueViolation(error)) {
-      throw new SluiceError("conflict", `You have a workspace named "${input.name}" already. Choose another name.`);
+      throw new SluiceError(
+        "conflict",
+        `name: You have a workspace named "${input.name}" already. Choose another name.`,
+      );
     }
     throw error;
   }

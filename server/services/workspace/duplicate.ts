@@ -70,7 +70,10 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
     });
   } catch (error) {
     if (isUniqueViolation(error)) {
-      throw new SluiceError("conflict", `You have a workspace named "${input.name}" already. Choose another name.`);
+      throw new SluiceError(
+        "conflict",
+        `name: You have a workspace named "${input.name}" already. Choose another name.`,
+      );
     }
     throw error;
   }

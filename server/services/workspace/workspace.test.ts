@@ -65,7 +65,7 @@ describe("launching", () => {
     const first = await create(world.member.ctx, input);
     await expect(create(world.member.ctx, input)).rejects.toMatchObject({
       code: "conflict",
-      message: `You have a workspace named "${input.name}" already. Choose another name.`,
+      message: `name: You have a workspace named "${input.name}" already. Choose another name.`,
     });
     expect(await code(create(world.colleague.ctx, input))).toBe("done");
     await remove(world.member.ctx, { id: first.id });
