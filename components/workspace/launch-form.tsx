@@ -39,8 +39,12 @@ export type LaunchTeam = {
     capacityMilli: number;
     /** What a GPU costs an hour, millionths of the currency's unit; null: it has no price by the hour. */
     hourMicro: number | null;
+    /** The same of one that is priced by the month: what an hour costs on average of this month. */
+    averageMicro: number | null;
   }[];
 };
+
+type TeamType = LaunchTeam["types"][number];
 
 /** What the form begins with, from a link or from what is there. */
 export type LaunchValues = {
@@ -219,11 +223,7 @@ export function LaunchForm({
           {type && gpuPolicy !== "never" && (
             <div className="border-t border-line pt-3">
               <p className="text-sm text-ink-2">Cost of an hour with it</p>
-              <p className="figures">
-                {type.hourMicro === null || amount.milli === undefined
-                  ? "not priced by the hour"
-                  : formatMoney((type.hourMicro * amount.milli) / 1e7, currency)}
-              </p>
+              <HourCost type={type} milli={amount.milli} currency={currency} />
             </div>
           )}
           {type && team && (
@@ -283,7 +283,21 @@ const borrowed: Record<GpuPolicy, string> = {
   never: "Not borrowed: this workspace takes no GPU.",
 };
 
-function FreeNow({ type, wanted }: { type: LaunchTeam["types"][number]; wanted: number }) {
+/** By its price; of what is priced by the month, by what the month's costs make of that so far. */
+function HourCost({ type, milli, currency }: { type: TeamType; milli: number | undefined; currency: string }) {
+  const micro = type.hourMicro ?? type.averageMicro;
+  if (micro === null) return <p>not priced by the hour</p>;
+  return (
+    <>
+      <p className="figures">{milli === undefined ? "–" : formatMoney((micro * milli) / 1e7, currency)}</p>
+      {type.hourMicro === null && (
+        <p className="text-sm text-ink-2">On average this month: it is priced by the month</p>
+      )}
+    </>
+  );
+}
+
+function FreeNow({ type, wanted }: { type: TeamType; wanted: number }) {
   if (type.capacityMilli === 0) return <State tone="bad">no device of type {type.gpuType} is up</State>;
   if (type.atOnceMilli <= 0) return <State tone="warn">0.0 {type.gpuType}: %gpu attach would wait</State>;
   return (
