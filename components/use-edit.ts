@@ -17,7 +17,7 @@ export function useEdit<T, V = number>(
 ): Submit<T> & { version: V } {
   const router = useRouter();
   const [seen, setSeen] = useState<{ version: V } | undefined>({ version: now });
-  const submit = useSubmit<T>(known, undefined, () => {
+  const submit = useSubmit<T>(known, () => {
     setSeen(undefined);
     router.refresh();
   });

@@ -5,7 +5,7 @@ import type { ApiError, ApiResult } from "#components/api.ts";
 
 export type Submit<T> = {
   pending: boolean;
-  /** The server's sentence when no single field is to blame. */
+  /** What the server says of no single field, or of one that this form does not have. */
   error: string | undefined;
   /** Field name → the server's sentence. */
   fields: Record<string, string>;
@@ -14,13 +14,18 @@ export type Submit<T> = {
   fail: (message: string) => void;
 };
 
-/**
- * The state of a form: on its way, refused with a sentence, or at rest. `known` are the fields that show their own;
- * `unique` is the one that a conflict is about, such as a name that is taken.
- */
+/** What stands at a form as a whole: a refusal that names no field, and each sentence of a field that shows none. */
+export function errorOf({ message, fields }: ApiError, known: readonly string[]): string | undefined {
+  const all = Object.entries(fields);
+  if (all.length === 0) return message;
+  const elsewhere = all.filter(([name]) => !known.includes(name));
+  if (elsewhere.length === 0) return undefined;
+  return elsewhere.map(([name, sentence]) => (name === "" ? sentence : `${name}: ${sentence}`)).join(" ");
+}
+
+/** The state of a form: on its way, refused with a sentence, or at rest. `known` are the fields that show their own now. */
 export function useSubmit<T>(
   known: readonly string[],
-  unique?: string,
   /** Called when somebody else has changed it meanwhile, to read how it is now: the form waits for that. */
   onConflict?: () => void,
 ): Submit<T> {
@@ -42,7 +47,6 @@ export function useSubmit<T>(
     return undefined;
   }, []);
   const fail = useCallback((message: string) => setRefused({ code: "invalid", message, fields: {} }), []);
-  const fields = refused?.code === "conflict" && unique ? { [unique]: refused.message } : (refused?.fields ?? {});
-  const shown = Object.keys(fields).some((name) => known.includes(name));
-  return { pending: pending || reading, error: refused && !shown ? refused.message : undefined, fields, run, fail };
+  const error = refused && errorOf(refused, known);
+  return { pending: pending || reading, error, fields: refused?.fields ?? {}, run, fail };
 }

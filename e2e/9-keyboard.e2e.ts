@@ -179,7 +179,7 @@ test("a notebook that computes is interrupted and keeps its variables, then it i
   const busy = runByApi(api, id, "train.ipynb", "while True: pass");
   await expect(async () => {
     await page.goto(`${at}/notebooks`);
-    await expect(button("Interrupt train.ipynb")).toBeEnabled({ timeout: 1_000 });
+    await expect(page.getByRole("row", { name: /train\.ipynb/ })).toContainText("busy", { timeout: 1_000 });
   }).toPass();
   await keys.press(button("Interrupt train.ipynb"));
   expect(await busy).toContain("KeyboardInterrupt");
@@ -364,6 +364,25 @@ test("a GPU type gets a price, and a month that is over is closed", async () => 
   await closed();
   await expect(page.getByText(/^closed by First Admin on /)).toBeVisible();
   await expect(button(`Close ${month}`)).toHaveCount(0);
+  // On paper: the costs alone, in light colours whatever the screen has.
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  await expect(page.getByRole("heading", { name: `Costs of ${month}` })).toBeVisible();
+  await expect(page.getByRole("region", { name: "Who it is for", exact: true }).getByRole("table")).toBeVisible();
+  await expect(page.getByRole("button", { name: "GPU-hours" })).toBeVisible();
+  for (const part of [
+    page.getByRole("banner"),
+    page.getByRole("navigation"),
+    page.getByRole("link", { name: "Skip to the page" }),
+    page.getByRole("link", { name: "Download as CSV" }),
+    page.getByRole("main").getByRole("button", { name: /price|^Close/ }),
+  ]) {
+    await expect(part.filter({ visible: true })).toHaveCount(0);
+  }
+  expect(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)).toBe(
+    "rgb(255, 255, 255)",
+  );
+  expect(await page.evaluate(() => getComputedStyle(document.body).color)).toBe("rgb(20, 25, 27)");
+  await page.emulateMedia({ media: null, colorScheme: null });
 });
 
 test("use is asked for by person and downloaded, for people and over time", async () => {

@@ -4,11 +4,8 @@ import { z } from "zod";
 import { isZone } from "#server/contracts/time-zone.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
-const url = (fallback: string) =>
-  z
-    .url({ protocol: /^https?$/ })
-    .default(fallback)
-    .transform((value) => value.replace(/\/+$/, ""));
+const address = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));
+const url = (fallback: string) => address.default(fallback);
 
 const listed = (value: string) =>
   value
@@ -48,6 +45,8 @@ const schema = z.object({
   SLUICE_PROXY_HOPS: z.coerce.number().int().min(0).max(20).default(0),
   /** Where browsers reach the gateway, without a workspace's label. */
   SLUICE_GATEWAY_URL: url("http://localhost:3002"),
+  /** Where the portal reaches the gateway to ask how it is, when that is not SLUICE_GATEWAY_PORT of the same machine. */
+  SLUICE_GATEWAY_INTERNAL_URL: address.optional(),
   SLUICE_LAUNCHERS: z.string().default("local").transform(listed),
   /** Which launcher runs new workspaces of an environment, where it is not the first of SLUICE_LAUNCHERS: `a=local,b=kubernetes`. */
   SLUICE_ENVIRONMENT_LAUNCHERS: z

@@ -110,7 +110,7 @@ function NewToken() {
   const router = useRouter();
   const [open, setOpen] = useState(false);
   const [made, setMade] = useState<CreateAccessTokenOutput>();
-  const { pending, error, fields, run } = useSubmit<CreateAccessTokenOutput>(["name", "days"], "name");
+  const { pending, error, fields, run } = useSubmit<CreateAccessTokenOutput>(["name", "days"]);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);

@@ -15,7 +15,7 @@ import { PrefetchCheck, readBytes, SizeField } from "./dataset-fields.tsx";
 export default function EditForm({ dataset, onClose }: { dataset: DatasetView; onClose: () => void }) {
   const router = useRouter();
   const { id, name, kind } = dataset;
-  const known = ["description", "sizeBytes"];
+  const known = kind === "folder" ? ["description"] : ["description", "sizeBytes"];
   const { pending, error, fields, run, version } = useEdit<DatasetView>(known, dataset.version);
   const isFolder = kind === "folder";
   const submit = async (event: FormEvent<HTMLFormElement>) => {

@@ -32,14 +32,11 @@ export default function ProposeForm({
   const before = like?.proposed;
   const [kind, setKind] = useState<Proposed["source"]["kind"]>(before?.source.kind ?? "packages");
   const [unread, setUnread] = useState<SizeErrors>({});
-  const { pending, error, fields, run } = useSubmit<ImageVersionView>(
-    [
-      ...["name", "title", "description", "teamId", "source", "source.base", "source.python", "source.requirements"],
-      ...["source.reference", "imports", "needs", "needs.minCudaVersion"],
-      ...["atLeast", "atLeast.cpuMilli", "atLeast.memoryBytes"],
-    ],
-    "name",
-  );
+  const { pending, error, fields, run } = useSubmit<ImageVersionView>([
+    ...(like === undefined ? ["name"] : []),
+    ...["title", "description", "teamId", "source", "source.base", "source.python", "source.requirements"],
+    ...["source.reference", "imports", "needs", "needs.minCudaVersion", "atLeast.cpuMilli", "atLeast.memoryBytes"],
+  ]);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);

@@ -117,7 +117,7 @@ function ChangeState({ version }: { version: ImageVersionView }) {
         loses={
           retires
             ? `Nobody can launch with it any more. ${workspaces === 0 ? "No workspace has it." : `${plural(workspaces, "workspace")} with it ${workspaces === 1 ? "goes" : "go"} on, and can be started again.`}`
-            : "Everybody finds it on the launch page."
+            : "Whoever found it on the launch page before finds it there again, in the version that was theirs."
         }
         confirmLabel={retires ? "Retire environment" : "Approve environment"}
         pendingLabel={retires ? "Retiring" : "Approving"}

@@ -1,11 +1,12 @@
 import { formatAmount, formatDuration } from "#components/format.ts";
 import { Meter } from "#components/ui/meter.tsx";
 import { State } from "#components/ui/state.tsx";
-import type { TeamQuotaNow } from "#server/contracts/lease-board.ts";
+import type { TeamQuotaNow, WaitingRequest } from "#server/contracts/lease-board.ts";
 import { formatGuaranteed } from "./guaranteed.ts";
+import { likelyWait } from "./likely-wait.ts";
 
 /** Each GPU type that one's teams may borrow: what would be granted at once, and how much the team has in use. */
-export function FreeByType({ quotas, waits }: { quotas: TeamQuotaNow[]; waits: Record<string, number> }) {
+export function FreeByType({ quotas, requests }: { quotas: TeamQuotaNow[]; requests: WaitingRequest[] }) {
   return (
     <ul className="grid gap-3 sm:grid-cols-2 2xl:grid-cols-3">
       {quotas.map((quota) => (
@@ -15,7 +16,7 @@ export function FreeByType({ quotas, waits }: { quotas: TeamQuotaNow[]; waits: R
             <p className="text-sm text-ink-2">team {quota.teamName}</p>
           </div>
           <p className="figures mt-1">
-            <FreeNow quota={quota} wait={waits[quota.gpuType]} />
+            <FreeNow quota={quota} wait={likelyWait(requests, quota)} />
           </p>
           <div className="mt-3">
             <Meter

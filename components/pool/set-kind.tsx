@@ -21,7 +21,7 @@ export default function SetKind({
 }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, run, version: was } = useEdit<unknown, GpuKind>(["kind"], kind);
+  const { pending, error, run, version: was } = useEdit<unknown, GpuKind>([], kind);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const chosen = gpuKind.parse(formText(new FormData(event.currentTarget), "kind"));

@@ -22,7 +22,7 @@ import { Effects } from "./effects.tsx";
 /** What may be reserved: a team, and the GPU types that it has a quota for. */
 export type Reservable = { id: string; name: string; gpuTypes: string[] };
 
-const FIELDS = ["teamId", "userId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "repeat.until", "note"];
+const FIELDS = ["userId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "repeat.until", "note"];
 
 /** The fields as the API takes them; times are typed in the person's zone. */
 function readReservation(form: FormData, teams: Reservable[], zone: string) {
@@ -48,7 +48,9 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
   const router = useRouter();
   const toast = useToast();
   const zone = useTimeZone();
-  const { pending, error, fields, run } = useSubmit<CreatedReservation>(FIELDS);
+  const { pending, error, fields, run } = useSubmit<CreatedReservation>(
+    teams.length > 1 ? ["teamId", ...FIELDS] : FIELDS,
+  );
   const { preview: effects, ask } = usePreview<ReservationEffects>();
   const [teamId, setTeamId] = useState(teams[0]?.id);
   const [userId, setUserId] = useState("");

@@ -44,7 +44,7 @@ export function SampleDataBanner({ mayRemove }: { mayRemove: boolean }) {
   );
 }
 
-/** The portal goes away and comes back: what answers before it has gone does not count. */
+/** The portal goes away and comes back, with nobody to send events meanwhile: what answers before it has gone does not count. */
 async function untilStartedAgain(): Promise<void> {
   let wasAway = false;
   for (;;) {

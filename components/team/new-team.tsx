@@ -14,7 +14,7 @@ import type { TeamView } from "#server/contracts/team.ts";
 export function NewTeam() {
   const router = useRouter();
   const [open, setOpen] = useState(false);
-  const { pending, error, fields, run } = useSubmit<TeamView>(["name"], "name");
+  const { pending, error, fields, run } = useSubmit<TeamView>(["name"]);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const name = formText(new FormData(event.currentTarget), "name").trim();

@@ -4,11 +4,12 @@ import { Meter } from "#components/ui/meter.tsx";
 
 export type QuotaFigures = Guaranteed & { gpuType: string; limitMilli: number; usedMilli: number };
 
-/** One GPU type of a team in one bar: guaranteed, limit, used, borrowed, lent, with the figures beneath. */
+/** One GPU type of a team in one bar: guaranteed, limit, used, borrowed, with the figures beneath. */
 export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "md" | "lg" }) {
   const { gpuType, guaranteedMilli, guaranteedNowMilli, limitMilli, usedMilli } = quota;
   const borrowed = Math.max(0, usedMilli - guaranteedNowMilli);
-  const lent = Math.max(0, guaranteedNowMilli - usedMilli);
+  // Whether anybody borrows it is another figure: what was lent stands under Usage.
+  const left = Math.max(0, guaranteedNowMilli - usedMilli);
   const spoken = `${gpuType}: ${formatAmount(usedMilli)} of ${formatAmount(limitMilli)} in use, ${formatGuaranteed(quota)}, ${formatAmount(borrowed)} borrowed`;
   return (
     <div>
@@ -40,7 +41,7 @@ export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "
             <Part name="guaranteed now" value={formatAmount(guaranteedNowMilli)} />
           )}
           <Part name="limit" value={formatAmount(limitMilli)} swatch="border border-line-strong bg-sunken" />
-          <Part name="lent" value={formatAmount(lent)} />
+          <Part name="left to others" value={formatAmount(left)} />
         </dl>
       )}
     </div>

@@ -48,7 +48,7 @@ export default function QuotaForm({
   const toast = useToast();
   const { pending, error, fields, run, fail, version } = useEdit<TeamView>(
     [
-      "gpuType",
+      ...(quota ? [] : ["gpuType"]),
       "guaranteedMilli",
       "limitMilli",
       "weight",

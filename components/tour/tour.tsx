@@ -10,6 +10,7 @@ import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import type { KernelOutput, StartedKernel } from "#server/contracts/workspace-kernel.ts";
 import { runCell } from "./run-cell.ts";
 import { type Cell, cells, type Notebook } from "./script.ts";
+import { untilRunning } from "./until-running.ts";
 
 type Keyed = { key: number; output: KernelOutput };
 type Shown = { state: "waiting" | "running" | "done" | "failed"; outputs: Keyed[] };
@@ -99,14 +100,8 @@ async function workspaceOf(
   step("Launching a workspace");
   const made = known ?? dataOf(await api<WorkspaceView>("POST", "/workspaces", { name: "tour", ...launch }));
   if (known !== undefined && !known.running) dataOf(await api("POST", `/workspaces/${known.id}/start`));
-  for (;;) {
-    const view = dataOf(await api<WorkspaceView>("GET", `/workspaces/${made.id}`));
-    if (view.observed === "running" && view.desired === "running") return made.id;
-    if (view.observed === "failed") throw new Error(view.message ?? "The workspace could not be started.");
-    step(view.observed === "starting" ? "Starting JupyterLab" : "Launching a workspace");
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-    signal.throwIfAborted();
-  }
+  await untilRunning(made.id, step, signal);
+  return made.id;
 }
 
 type Stage = {

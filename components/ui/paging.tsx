@@ -47,12 +47,20 @@ export function Paging({
   const address = (change: Record<string, string>) =>
     `${path}?${new URLSearchParams({ ...question, ...(search && { search }), ...change }).toString()}`;
   return (
-    <nav aria-label={label} className="mt-2 flex flex-wrap items-center justify-end gap-2 print:hidden">
+    <nav aria-label={label} className="mt-2 flex flex-wrap items-center justify-end gap-2">
       <span className="figures mr-auto px-3 text-sm text-ink-2">
         {formatCount(shown)} of {formatCount(total)}
       </span>
-      {!first && <ButtonLink href={address({})}>First page</ButtonLink>}
-      {next !== null && <ButtonLink href={address({ after: next })}>Next page</ButtonLink>}
+      {!first && (
+        <ButtonLink href={address({})} className="print:hidden">
+          First page
+        </ButtonLink>
+      )}
+      {next !== null && (
+        <ButtonLink href={address({ after: next })} className="print:hidden">
+          Next page
+        </ButtonLink>
+      )}
     </nav>
   );
 }

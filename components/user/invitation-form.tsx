@@ -29,14 +29,14 @@ export default function InvitationForm({
   const [made, setMade] = useState<InviteOutput & { email: string }>();
   // Whoever has an account needs no link.
   const [known, setKnown] = useState<{ email: string; teamId: string; role: string }>();
-  const { pending, error, fields, run, fail } = useSubmit<InviteOutput>(["email", "teamId", "role"], "email");
+  const { pending, error, fields, run, fail } = useSubmit<InviteOutput>(["email", "teamId", "role"]);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const asked = { email: formText(form, "email"), teamId: formText(form, "teamId"), role: formText(form, "role") };
     const link = await run(async () => {
       const answer = await api<InviteOutput>("POST", "/invitations", asked);
-      setKnown(!answer.ok && answer.error.code === "conflict" ? asked : undefined);
+      setKnown(!answer.ok && answer.error.code === "conflict" && answer.error.fields.email ? asked : undefined);
       return answer;
     });
     if (!link) return;

@@ -33,7 +33,7 @@ export default function CollaboratorForm({
 }) {
   const router = useRouter();
   const toast = useToast();
-  const known = ["person", "role"];
+  const known = collaborator ? ["role"] : ["person", "role"];
   const { pending, error, fields, run, version } = useEdit<WorkspaceCollaborators, number | undefined>(
     known,
     collaborator?.version,

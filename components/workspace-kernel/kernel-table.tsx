@@ -124,7 +124,7 @@ function KernelActions({ workspaceId, kernel }: { workspaceId: string; kernel: W
         pending={pending}
         onClick={() => void interrupt()}
         aria-label={`Interrupt ${name}`}
-        disabled={kernel.state !== "busy"}
+        disabled={kernel.state === "dead"}
       >
         Interrupt
       </Button>

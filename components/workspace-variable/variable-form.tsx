@@ -21,7 +21,7 @@ export default function VariableForm({
   onClose: () => void;
 }) {
   const router = useRouter();
-  const known = ["name", "value"];
+  const known = variable ? ["value"] : ["name", "value"];
   const { pending, error, fields, run, version } = useEdit<WorkspaceVariableList>(known, variable?.version ?? 0);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();

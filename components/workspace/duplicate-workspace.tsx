@@ -19,7 +19,7 @@ export default function DuplicateWorkspaceDialog({
   onClose: () => void;
 }) {
   const router = useRouter();
-  const { pending, error, fields, run } = useSubmit<WorkspaceView>(["name"], "name");
+  const { pending, error, fields, run } = useSubmit<WorkspaceView>(["name"]);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const name = formText(new FormData(event.currentTarget), "name");

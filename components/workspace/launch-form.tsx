@@ -39,8 +39,12 @@ export type LaunchTeam = {
     capacityMilli: number;
     /** What a GPU costs an hour, millionths of the currency's unit; null: it has no price by the hour. */
     hourMicro: number | null;
+    /** The same of one that is priced by the month: what an hour costs on average of this month. */
+    averageMicro: number | null;
   }[];
 };
+
+type TeamType = LaunchTeam["types"][number];
 
 /** What the form begins with, from a link or from what is there. */
 export type LaunchValues = {
@@ -74,10 +78,6 @@ export function LaunchForm({
   initial: LaunchValues;
 }) {
   const router = useRouter();
-  const { pending, error, fields, run } = useSubmit<WorkspaceView>(
-    ["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy", "datasets", "size"],
-    "name",
-  );
   const [wantedImage, setImage] = useState(initial.image);
   const [teamId, setTeamId] = useState(initial.teamId);
   const amount = useDefaultAmount(initial.amount);
@@ -97,6 +97,12 @@ export function LaunchForm({
   );
   const choices = choicesFor(datasets, teamId);
   const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
+  const choosesSize = size.fields.choices.sizes.length > 0 || size.fields.choices.custom;
+  const { pending, error, fields, run } = useSubmit<WorkspaceView>([
+    ...["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy"],
+    ...(choosesSize ? ["size"] : []),
+    ...(choices.length > 0 ? ["datasets"] : []),
+  ]);
 
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -140,7 +146,7 @@ export function LaunchForm({
           </div>
           {fields.image && <p className="mt-1 text-sm text-bad">{fields.image}</p>}
         </fieldset>
-        {(size.fields.choices.sizes.length > 0 || size.fields.choices.custom) && (
+        {choosesSize && (
           <div>
             <SizeFields state={size} error={fields.size} />
             {tooSmall && (
@@ -217,11 +223,7 @@ export function LaunchForm({
           {type && gpuPolicy !== "never" && (
             <div className="border-t border-line pt-3">
               <p className="text-sm text-ink-2">Cost of an hour with it</p>
-              <p className="figures">
-                {type.hourMicro === null || amount.milli === undefined
-                  ? "not priced by the hour"
-                  : formatMoney((type.hourMicro * amount.milli) / 1e7, currency)}
-              </p>
+              <HourCost type={type} milli={amount.milli} currency={currency} />
             </div>
           )}
           {type && team && (
@@ -281,7 +283,21 @@ const borrowed: Record<GpuPolicy, string> = {
   never: "Not borrowed: this workspace takes no GPU.",
 };
 
-function FreeNow({ type, wanted }: { type: LaunchTeam["types"][number]; wanted: number }) {
+/** By its price; of what is priced by the month, by what the month's costs make of that so far. */
+function HourCost({ type, milli, currency }: { type: TeamType; milli: number | undefined; currency: string }) {
+  const micro = type.hourMicro ?? type.averageMicro;
+  if (micro === null) return <p>not priced by the hour</p>;
+  return (
+    <>
+      <p className="figures">{milli === undefined ? "–" : formatMoney((micro * milli) / 1e7, currency)}</p>
+      {type.hourMicro === null && (
+        <p className="text-sm text-ink-2">On average this month: it is priced by the month</p>
+      )}
+    </>
+  );
+}
+
+function FreeNow({ type, wanted }: { type: TeamType; wanted: number }) {
   if (type.capacityMilli === 0) return <State tone="bad">no device of type {type.gpuType} is up</State>;
   if (type.atOnceMilli <= 0) return <State tone="warn">0.0 {type.gpuType}: %gpu attach would wait</State>;
   return (

@@ -1,6 +1,7 @@
 "use client";
 
-import { formatAmount, formatBytes, formatCores } from "#components/format.ts";
+import { formatBytes, formatCores } from "#components/format.ts";
+import { amountsOf } from "#components/lease/amounts.ts";
 import { endOf } from "#components/lease/ends-in.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Link } from "#components/ui/link.tsx";
@@ -88,7 +89,7 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
           none
         ) : (
           <span title={row.leases.map((lease) => `${lease.deviceName} on ${lease.serverName}`).join(", ")}>
-            {gpuWords(row)}
+            {amountsOf(row.leases)}
           </span>
         ),
     },
@@ -151,7 +152,10 @@ function NarrowTimers({ row }: { row: WorkspaceView }) {
     <>
       {end && (
         <p className="figures text-sm text-ink-2 xl:hidden">
-          <span className="sm:hidden">{gpuWords(row)}</span>
+          <span className="sm:hidden">
+            {amountsOf(row.leases)}
+            {row.leases.length > 1 && ", the first"}
+          </span>
           <span className="max-sm:hidden">GPU</span> ends in <Remaining until={end} />
         </p>
       )}
@@ -163,5 +167,3 @@ function NarrowTimers({ row }: { row: WorkspaceView }) {
     </>
   );
 }
-
-const gpuWords = (row: WorkspaceView) => `${formatAmount(heldMilli(row))} ${row.leases[0]?.gpuType ?? ""}`;

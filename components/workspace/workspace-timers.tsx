@@ -3,7 +3,7 @@
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { api } from "#components/api.ts";
-import { formatAmount } from "#components/format.ts";
+import { amountsOf } from "#components/lease/amounts.ts";
 import { EndsIn, endOf } from "#components/lease/ends-in.tsx";
 import { Button } from "#components/ui/button.tsx";
 import { Remaining } from "#components/ui/time.tsx";
@@ -25,8 +25,8 @@ export function WorkspaceTimers({ workspace }: { workspace: WorkspaceView }) {
       {next ? (
         <span className="inline-flex flex-wrap items-center gap-x-1.5">
           <span>
-            {formatAmount(leases.reduce((sum, lease) => sum + lease.milli, 0))} {next.gpuType}{" "}
-            <EndsIn lease={next} verb="ends in" />
+            {amountsOf(leases)}
+            {leases.length > 1 && ", the first"} <EndsIn lease={next} verb="ends in" />
             {idleEnds && idleEnds < endOf(next) && (
               <>
                 , or without GPU work in <Remaining until={idleEnds} />

@@ -1,6 +1,6 @@
 /** GPU servers and the pool, as admins see and change them. Amounts are thousandths of a GPU, memory is bytes. */
 import { z } from "zod";
-import { editedVersion, gpuId, gpuServerId, gpuType, pageSize, searchText, version } from "./common.ts";
+import { editedVersion, gpuId, gpuServerId, gpuType, leaseId, pageSize, searchText, version } from "./common.ts";
 import { runningKernel } from "./control.ts";
 import { leaseOwner } from "./lease.ts";
 
@@ -147,15 +147,26 @@ export const leaseListItem = z.strictObject({
 export type LeaseListItem = z.infer<typeof leaseListItem>;
 
 export const listLeasesInput = z.strictObject({
-  /** live: all that still count; ended: the latest that do not. */
+  /** live: those that still count; ended: those that do not. */
   which: z.enum(["live", "ended", "all"]).default("live"),
   teamId: z.string().optional(),
   workspaceId: z.string().optional(),
-  limit: z.int().min(1).max(500).default(200),
+  limit: z.coerce.number().int().min(1).max(500).default(200),
+  /** The last lease of the page before. */
+  after: leaseId.optional(),
+  /** `csv` answers all of them as a file. */
+  format: z.enum(["json", "csv"]).default("json"),
 });
 export type ListLeasesInput = z.input<typeof listLeasesInput>;
 export const leaseList = z.strictObject({ leases: z.array(leaseListItem) });
 export type LeaseList = z.infer<typeof leaseList>;
+export const leasePage = leaseList.extend({
+  /** All that match, on whichever page. */
+  total: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: z.string().nullable(),
+});
+export type LeasePage = z.infer<typeof leasePage>;
 
 export const endLeaseInput = z.strictObject({
   leaseId: z.string(),

@@ -6,6 +6,7 @@ import { COST_BY, COST_HEADERS, MonthNav, SplitBy } from "#components/cost/month
 import { formatGpuHours, formatMoney, formatPrice } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { Badge } from "#components/ui/state.tsx";
@@ -35,7 +36,8 @@ export default async function CostsPage({ searchParams }: Props) {
   const file = `/api/v1/costs?${new URLSearchParams({ month, format: "csv", ...(team ? { teamId: team.id } : {}) }).toString()}`;
   const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
   const after = typeof asked.after === "string" ? asked.after.slice(0, 100) : undefined;
-  const list = rowsOf(costs, { by, search, limit: PAGE, after });
+  const limit = asked.rows === "all" ? costs.lines.length : PAGE;
+  const list = rowsOf(costs, { by, search, limit, after });
   const place = { path: "/costs", question, search, label: `Search by ${by}` };
   const total = { hours: costs.lines.reduce((sum, line) => sum + line.hours, 0), cents: costs.cents };
   return (
@@ -79,6 +81,14 @@ export default async function CostsPage({ searchParams }: Props) {
         actions={
           <>
             <SplitBy {...{ by, address }} />
+            {list.rows.length < list.total && (
+              <Link
+                href={address({ rows: "all", ...(search && { search }) })}
+                className="text-sm text-accent underline underline-offset-4 print:hidden"
+              >
+                All on one page, to print
+              </Link>
+            )}
             <DownloadCsv href={file} />
           </>
         }

@@ -15,9 +15,6 @@ export default async function GpusPage() {
   const { principal } = await pageContext();
   const { leases, requests, quotas } = await readBoard();
   const mine = requests.filter((request) => request.userId === principal.userId);
-  const waits = Object.fromEntries(
-    requests.flatMap((request) => (request.likelySeconds === null ? [] : [[request.gpuType, request.likelySeconds]])),
-  );
   return (
     <>
       <LiveRefresh topics={["lease", "pool"]} />
@@ -49,7 +46,7 @@ export default async function GpusPage() {
             An admin sets what a team may borrow of a GPU type.
           </EmptyState>
         ) : (
-          <FreeByType quotas={quotas} waits={waits} />
+          <FreeByType quotas={quotas} requests={requests} />
         )}
       </Section>
     </>

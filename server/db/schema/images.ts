@@ -57,6 +57,8 @@ export const imageVersions = pgTable(
     lock: text("lock"),
     /** Whose launches get it; null: everybody's. */
     teamIds: text("team_ids").array(),
+    /** The newest version when it was retired, with which it comes back; null: it is not, or it was a proposal. */
+    retiredWith: text("retired_with"),
     approvedBy: text("approved_by").references(() => users.id, { onDelete: "set null" }),
     approvedAt: instant("approved_at"),
     createdAt: createdAt(),

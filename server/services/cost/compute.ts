@@ -18,17 +18,22 @@ type Wall = { gpuType: string; state: State; time: bigint };
 type Line = Omit<CostLine, "hours" | "cents"> & { time: bigint };
 
 const nobody = { teamId: null, teamName: null, userId: null, userName: null, workspaceId: null, workspaceName: null };
-const toHours = (time: bigint): number => Number(time) / 3.6e12;
+export const toHours = (time: bigint): number => Number(time) / 3.6e12;
 const sumOf = (rows: readonly { time: bigint }[]): bigint => rows.reduce((sum, { time }) => sum + time, 0n);
+
+/** What of a month is over, and which part of it that is. */
+export function soFar(month: string, now: Date): { span: Span; partOfMonth: number } {
+  const { from, end } = monthSpan(month);
+  const to = new Date(Math.max(from.getTime(), Math.min(end.getTime(), now.getTime())));
+  return { span: { from, to }, partOfMonth: (to.getTime() - from.getTime()) / (end.getTime() - from.getTime()) };
+}
 
 /** What a month cost so far with today's prices. The caller has authorised. */
 export async function compute(ctx: Context, month: string, by: By): Promise<CostReport> {
-  const { from, end } = monthSpan(month);
-  const span = { from, to: new Date(Math.max(from.getTime(), Math.min(end.getTime(), ctx.now().getTime()))) };
+  const { span, partOfMonth } = soFar(month, ctx.now());
   const prices = await ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType);
   const priced = new Set(prices.map((price) => price.gpuType));
   const [{ held, heldWalls }, walls] = await Promise.all([readHeld(ctx, span, by, priced), readWalls(ctx, span)]);
-  const partOfMonth = (span.to.getTime() - from.getTime()) / (end.getTime() - from.getTime());
   const types: CostReport["types"] = [];
   const lines: CostLine[] = [];
   for (const { gpuType, basis, micro, version } of prices) {
@@ -133,7 +138,8 @@ async function readHeld(
   return { held: lines, heldWalls };
 }
 
-async function readWalls(ctx: Context, span: Span): Promise<Wall[]> {
+/** How long the devices of each type were in the pool, in which state. */
+export async function readWalls(ctx: Context, span: Span): Promise<Wall[]> {
   const { pool } = await account(ctx, span, {}, DAY_S, "team");
   // Of whole devices, a thousand thousandths each.
   const rows = await ctx.db.execute<Omit<Wall, "time"> & { time: string }>(sql`

@@ -59,6 +59,26 @@ it("puts what is wrong first, and says what to do about it and nothing else", as
   await expect(read(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });
 });
 
+it("asks the gateway where it runs, and says of one on a cluster what is to be done there", async () => {
+  const gateway = async () => (await read(world.admin.ctx)).components.find(({ kind }) => kind === "gateway");
+  expect((await gateway())?.next).toContain("npm start");
+  Object.assign(process.env, { SLUICE_GATEWAY_INTERNAL_URL: "http://127.0.0.1:2/", SLUICE_LAUNCHERS: "kubernetes" });
+  resetEnv();
+  try {
+    const away = await gateway();
+    expect(away).toMatchObject({ state: "down", detail: "does not answer at http://127.0.0.1:2" });
+    expect(away?.next).not.toContain("npm start");
+    expect(away?.next).toContain("kubectl logs -l app.kubernetes.io/component=gateway");
+    process.env.SLUICE_GATEWAY_INTERNAL_URL = process.env.SLUICE_BROKER_URL;
+    resetEnv();
+    expect(await gateway()).toMatchObject({ state: "ok", version: "0.9.0" });
+  } finally {
+    delete process.env.SLUICE_GATEWAY_INTERNAL_URL;
+    delete process.env.SLUICE_LAUNCHERS;
+    resetEnv();
+  }
+});
+
 it("tells which guarantees are scaled down while servers are away", async () => {
   const guarantees = async () =>
     (await read(world.admin.ctx)).components.filter(({ kind }) => kind === "guarantees").map(({ detail }) => detail);

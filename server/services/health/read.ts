@@ -16,13 +16,13 @@ const order: Component["state"][] = ["down", "warning", "ok"];
 export async function read(ctx: Context): Promise<Health> {
   authorize(ctx.principal, "health.read");
   const at = ctx.now().toISOString();
-  const { SLUICE_BROKER_URL, SLUICE_GATEWAY_PORT } = env();
+  const { SLUICE_BROKER_URL, SLUICE_GATEWAY_INTERNAL_URL, SLUICE_GATEWAY_PORT } = env();
   const parts = await Promise.all([
     database(ctx, at),
     service("broker", SLUICE_BROKER_URL, at, "Nobody gets a GPU and no workspace starts meanwhile; what runs goes on."),
     service(
       "gateway",
-      `http://127.0.0.1:${SLUICE_GATEWAY_PORT}`,
+      SLUICE_GATEWAY_INTERNAL_URL ?? `http://127.0.0.1:${SLUICE_GATEWAY_PORT}`,
       at,
       "No workspace can be opened meanwhile; notebooks go on.",
     ),
@@ -64,9 +64,16 @@ async function service(kind: "broker" | "gateway", url: string, at: string, mean
     const own: Component = { kind, name, state: "ok", detail: `answers at ${url}`, version, seenAt: at, next: null };
     return [own, ...launchers.map((launcher) => launcherHealth(launcher, version, at))];
   }
-  const next = `${meanwhile} npm start starts it again by itself; if not, its last lines are in logs/${kind}.log of the state directory.`;
+  const next = `${meanwhile} ${startsAgain(kind)}`;
   const detail = status === undefined ? `does not answer at ${url}` : `answers ${status} at ${url}`;
   return [{ kind, name, state: "down", detail, version: null, seenAt: null, next }];
+}
+
+/** What starts our processes where workspaces are the cluster's pods alone is the cluster; elsewhere `npm start`. */
+function startsAgain(kind: "broker" | "gateway"): string {
+  return env().SLUICE_LAUNCHERS.includes("local")
+    ? `npm start starts it again by itself; if not, its last lines are in logs/${kind}.log of the state directory.`
+    : `Kubernetes starts it again by itself; if not, kubectl logs -l app.kubernetes.io/component=${kind} shows its last lines.`;
 }
 
 function launcherHealth({ name, isolated, reason }: LauncherHealth, version: string | null, at: string): Component {

@@ -57,6 +57,9 @@ it("its next version stays retired, and no older one takes its place", async () 
     ["retired", false],
     ["retired", false],
   ]);
+  const [next] = await versions();
+  await setState(world.admin.ctx, { id: next?.id ?? "", state: "approved" });
+  expect((await versions()).map(({ state }) => state)).toEqual(["approved", "approved", "approved"]);
 });
 
 it("tells what is inside once it is built", async () => {

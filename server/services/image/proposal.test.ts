@@ -5,6 +5,7 @@ import { auditEvents, imageVersions, workspaces } from "#server/db/schema/index.
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
+import { duplicate } from "#server/services/workspace/duplicate.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { lastLaunch } from "#server/services/workspace/last-launch.ts";
 import { update } from "#server/services/workspace/update.ts";
@@ -159,6 +160,32 @@ it("rolls out to teams; a workspace of an older version is offered the newer one
     "image.approve",
   ]);
 
+  const copy = (name: string) => duplicate(world.member.ctx, { id, name });
+  const refused = { code: "refused", message: expect.stringContaining("not offered to your team") as string };
+  await expect(copy("while it is offered")).resolves.toMatchObject({ image: { version: updated.image.version } });
+  await approve(world.admin.ctx, { id: second, teamIds: [world.otherTeam] });
+  await expect(copy("of others")).rejects.toMatchObject(refused);
+  await approve(world.admin.ctx, { id: second, ...everybody });
   await setState(world.admin.ctx, { id: second, state: "retired" });
   expect(await offers(world.member)).not.toContain("words");
+  await expect(copy("of what is retired")).rejects.toMatchObject(refused);
+});
+
+it("retired and approved again, it is offered to whom it was before, and what was retired earlier stays so", async () => {
+  const words = async ({ ctx }: Person) => (await list(ctx)).images.find(({ name }) => name === "words")?.version.id;
+  const earlier = (await listVersions(world.admin.ctx)).versions.filter(({ image }) => image.name === "words");
+  expect(earlier.some(({ newest, state }) => newest && state === "retired")).toBe(true);
+  const first = await checked(world.lead, "passed");
+  await approve(world.admin.ctx, { id: first, ...everybody });
+  const second = await checked(world.lead, "passed");
+  await approve(world.admin.ctx, { id: second, teamIds: [world.team] });
+  const offered = async () => [await words(world.member), await words(world.outsider)];
+  expect(await offered()).toEqual([second, first]);
+  await setState(world.admin.ctx, { id: second, state: "retired" });
+  expect(await offered()).toEqual([undefined, undefined]);
+  await setState(world.admin.ctx, { id: second, state: "approved" });
+  expect(await offered()).toEqual([second, first]);
+  const after = (await listVersions(world.admin.ctx)).versions;
+  for (const { id } of earlier) expect(after.find((each) => each.id === id)?.state).toBe("retired");
+  await setState(world.admin.ctx, { id: second, state: "retired" });
 });

@@ -37,7 +37,7 @@ export async function register(ctx: Context, raw: RegisterImageInput): Promise<v
       .returning({ id: images.id });
     if (image === undefined) throw new SluiceError("internal", "The catalogue entry was not written.");
     const [before] = await tx.db
-      .select({ state: imageVersions.state })
+      .select({ state: imageVersions.state, retiredWith: imageVersions.retiredWith })
       .from(imageVersions)
       .where(eq(imageVersions.imageId, image.id))
       .orderBy(desc(since), desc(imageVersions.id))
@@ -48,7 +48,7 @@ export async function register(ctx: Context, raw: RegisterImageInput): Promise<v
         id: newId("imv"),
         imageId: image.id,
         version: definition.version,
-        state: before?.state === "retired" ? "retired" : "approved",
+        ...(before?.state === "retired" ? before : { state: "approved" }),
         spec: definition.spec,
         buildState: "pending",
         createdAt: now,

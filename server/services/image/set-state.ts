@@ -9,8 +9,8 @@ import { newer, wasApproved } from "./order.ts";
 import { readVersions } from "./version-view.ts";
 
 /**
- * Retires an environment's newest version with all before it, or
- * approves it again. Nobody launches with what is retired; workspaces that have it keep it.
+ * Retires an environment's newest version with all before it, or approves it again with all that was retired with it, each
+ * for whom it was before. Nobody launches with what is retired; workspaces that have it keep it.
  */
 export async function setState(ctx: Context, raw: SetVersionStateInput): Promise<ImageVersionView> {
   authorize(ctx.principal, "image.set-state");
@@ -38,9 +38,16 @@ export async function setState(ctx: Context, raw: SetVersionStateInput): Promise
       throw new SluiceError("conflict", `There is a newer version of ${row.name}. Retire or approve that one.`);
     }
     if (row.version.state !== state) {
-      const which =
-        state === "retired" ? and(eq(imageVersions.imageId, imageId), wasApproved) : eq(imageVersions.id, id);
-      await tx.db.update(imageVersions).set({ state }).where(which);
+      const ofImage = eq(imageVersions.imageId, imageId);
+      const { retiredWith } = row.version;
+      if (state === "retired") {
+        // What is retired already stays so when this one comes back.
+        const offered = and(ofImage, eq(imageVersions.state, "approved"));
+        await tx.db.update(imageVersions).set({ state, retiredWith: id }).where(offered);
+      } else {
+        const together = retiredWith === null ? eq(imageVersions.id, id) : eq(imageVersions.retiredWith, retiredWith);
+        await tx.db.update(imageVersions).set({ state, retiredWith: null }).where(and(ofImage, together));
+      }
       const detail = { name: row.name, version: row.version.version, before: row.version.state, after: state };
       await audit(tx, { action: state === "retired" ? "image.retire" : "image.approve", subject: id, detail });
       await notify(tx.db, "setup", id);

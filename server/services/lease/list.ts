@@ -2,8 +2,8 @@ import { and, desc, eq, inArray, ne, or, type SQL, sql } from "drizzle-orm";
 import type { Principal } from "#server/auth/principal.ts";
 import { authorize, type Context } from "#server/context.ts";
 import {
-  type LeaseList,
   type LeaseListItem,
+  type LeasePage,
   type ListLeasesInput,
   listLeasesInput,
 } from "#server/contracts/gpu-server.ts";
@@ -11,8 +11,14 @@ import { gpuServers, gpus, leases, leaseWork, teams, users, workspaces } from "#
 import { parse } from "#server/parse.ts";
 import { computePercent, recentGpuTime, runningOf } from "./usage.ts";
 
-/** Leases that the asker may see: an admin all, others their own and those of teams that they lead. */
-export async function list(ctx: Context, raw: ListLeasesInput = {}): Promise<LeaseList> {
+/** As many are read at once for a file. */
+const CHUNK = 500;
+
+/**
+ * Leases that the asker may see: an admin all, others their own and those of teams that they lead. Latest first, a page at a
+ * time.
+ */
+export async function list(ctx: Context, raw: ListLeasesInput = {}): Promise<LeasePage> {
   const input = parse(listLeasesInput, raw);
   authorize(ctx.principal, "lease.list");
   const which =
@@ -21,14 +27,32 @@ export async function list(ctx: Context, raw: ListLeasesInput = {}): Promise<Lea
       : input.which === "ended"
         ? eq(leases.state, "ended")
         : undefined;
-  const filter = and(
+  const matching = and(
     which,
     visibleTo(ctx.principal),
     input.teamId === undefined ? undefined : eq(leases.teamId, input.teamId),
     input.workspaceId === undefined ? undefined : eq(leases.workspaceId, input.workspaceId),
   );
-  return { leases: await leaseItems(ctx, filter, input.limit) };
+  const [rows, total] = await Promise.all([
+    leaseItems(ctx, and(matching, input.after === undefined ? undefined : isAfter(input.after)), input.limit + 1),
+    ctx.db.$count(leases, matching),
+  ]);
+  const page = rows.slice(0, input.limit);
+  return { leases: page, total, next: rows.length > input.limit ? (page.at(-1)?.id ?? null) : null };
 }
+
+/** All that match, latest first, read a part at a time. */
+export async function* listAll(ctx: Context, input: ListLeasesInput): AsyncGenerator<LeaseListItem> {
+  for (let after: string | null | undefined; after !== null; ) {
+    const page: LeasePage = await list(ctx, { ...input, limit: CHUNK, after });
+    yield* page.leases;
+    after = page.next;
+  }
+}
+
+/** Behind a lease in the order of the list: by its own place, so that those that are granted meanwhile move nothing. */
+const isAfter = (id: string): SQL =>
+  sql`(${leases.grantedAt}, ${leases.id}) < (select granted_at, id from leases where id = ${id})`;
 
 function visibleTo(principal: Principal): SQL | undefined {
   if (principal.kind !== "user" || principal.isAdmin) return undefined;
@@ -62,7 +86,7 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     .innerJoin(users, eq(users.id, leases.userId))
     .leftJoin(workspaces, eq(workspaces.id, leases.workspaceId))
     .where(filter)
-    .orderBy(desc(leases.grantedAt))
+    .orderBy(desc(leases.grantedAt), desc(leases.id))
     .limit(limit);
   const live = rows.filter(({ lease }) => lease.state !== "ended").map(({ lease }) => lease.id);
   const gpuTimes = await recentGpuTime(ctx.db, live, now);

@@ -9,17 +9,26 @@ import { fitsNow } from "#server/scheduler/fits-now.ts";
 import { roomOf } from "#server/scheduler/room.ts";
 import { guaranteedNow, usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
+import { averageHours } from "#server/services/cost/average-hour.ts";
 import { loadWorld } from "./world.ts";
 
+type QuotasNow = Pick<LeaseBoard, "currency" | "quotas"> & {
+  /** Of types that are priced by the month: what an hour costs on average of this month. */
+  averageMicro: ReadonlyMap<string, number>;
+};
+
 /** What a person's teams may get now, without who waits: the launch form reads it. */
-export async function quotasNow(ctx: Context): Promise<Pick<LeaseBoard, "currency" | "quotas">> {
+export async function quotasNow(ctx: Context): Promise<QuotasNow> {
   authorize(ctx.principal, "lease.list");
   const person = ctx.principal;
   if (person.kind !== "user") throw new SluiceError("forbidden", "Only a person has quotas to look at.");
   const mine = await readQuotas(ctx, person);
   const types = [...new Set(mine.map(({ gpuType }) => gpuType))];
-  const worlds = await Promise.all(types.map((gpuType) => loadWorld(ctx.db, gpuType, ctx.now())));
-  return { currency: env().SLUICE_CURRENCY, quotas: quotasIn(mine, worlds, person) };
+  const [worlds, averageMicro] = await Promise.all([
+    Promise.all(types.map((gpuType) => loadWorld(ctx.db, gpuType, ctx.now()))),
+    averageHours(ctx, types),
+  ]);
+  return { currency: env().SLUICE_CURRENCY, quotas: quotasIn(mine, worlds, person), averageMicro };
 }
 
 type QuotaRow = Pick<TeamQuotaNow, "teamId" | "teamName" | "gpuType" | "guaranteedMilli" | "limitMilli" | "hourMicro">;

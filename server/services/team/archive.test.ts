@@ -186,7 +186,8 @@ describe("archiving a team", () => {
     expect(events.map(({ action }) => action)).toContain("lease.grant");
     await expect(create(world.admin.ctx, { name: "vision" })).rejects.toMatchObject({
       code: "conflict",
-      message: 'There was a team "vision": its accounts stay under that name. Bring it back, or choose another name.',
+      message:
+        'name: There was a team "vision": its accounts stay under that name. Bring it back, or choose another name.',
     });
   });
 

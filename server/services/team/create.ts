@@ -26,10 +26,10 @@ export async function create(ctx: Context, raw: CreateTeamInput): Promise<TeamVi
 
 async function taken(ctx: Context, name: string): Promise<SluiceError> {
   const [team] = await ctx.db.select().from(teams).where(eq(teams.name, name));
-  if (!team?.archivedAt) return new SluiceError("conflict", `There is a team "${name}" already.`);
+  if (!team?.archivedAt) return new SluiceError("conflict", `name: There is a team "${name}" already.`);
   return new SluiceError(
     "conflict",
-    `There was a team "${name}": its accounts stay under that name. Bring it back, or choose another name.`,
+    `name: There was a team "${name}": its accounts stay under that name. Bring it back, or choose another name.`,
     { archivedTeamId: team.id },
   );
 }

@@ -22,7 +22,7 @@ export async function invite(ctx: Context, raw: InviteInput): Promise<InviteOutp
       if ((await tx.db.$count(memberships, there)) > 0) {
         throw new SluiceError("invalid", `email: ${input.email} is in this team already.`);
       }
-      throw new SluiceError("conflict", `${input.email} has an account already. Add them to the team instead.`);
+      throw new SluiceError("conflict", `email: ${input.email} has an account already. Add them to the team instead.`);
     }
     const { code, expiresAt } = await createCode(tx, "invite", INVITE_SECONDS, input);
     await audit(tx, {

@@ -13,7 +13,7 @@ export async function refuseTaken<T>(name: string, write: () => Promise<T>): Pro
     if (violatedIndex(error) === "workspace_sizes_default") {
       throw new SluiceError("conflict", "Somebody else has made another size the default meanwhile. Reload the page.");
     }
-    throw new SluiceError("conflict", `There is a size named "${name}" already. Choose another name.`);
+    throw new SluiceError("conflict", `name: There is a size named "${name}" already. Choose another name.`);
   }
 }
 

@@ -3,7 +3,6 @@ import type { UserPrincipal } from "#server/auth/principal.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type CreateWorkspaceInput, createWorkspaceInput, type WorkspaceView } from "#server/contracts/workspace.ts";
 import { workspaces } from "#server/db/schema/index.ts";
-import { env } from "#server/env.ts";
 import { isUniqueViolation, SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
@@ -11,6 +10,7 @@ import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { readImages } from "#server/services/image/list.ts";
 import { refuseDeactivated } from "#server/services/user/locked.ts";
+import { refuseBesideSampleData } from "#server/services/workspace/launchable.ts";
 import { readWorkspaces } from "#server/services/workspace/view.ts";
 import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
 import { chooseSize } from "#server/services/workspace-size/choose.ts";
@@ -23,9 +23,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
   const input = parse(createWorkspaceInput, raw);
   const teamId = input.teamId ?? onlyTeam(principal);
   authorize(principal, "workspace.create", { teamId });
-  if (env().SLUICE_SAMPLE_DATA) {
-    throw new SluiceError("conflict", "Nothing is launched beside sample data. Remove them (top of the page) first.");
-  }
+  refuseBesideSampleData();
   try {
     return await inTransaction(ctx, async (tx) => {
       await refuseDeactivated(tx, principal.userId);
@@ -62,7 +60,10 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
     });
   } catch (error) {
     if (isUniqueViolation(error)) {
-      throw new SluiceError("conflict", `You have a workspace named "${input.name}" already. Choose another name.`);
+      throw new SluiceError(
+        "conflict",
+        `name: You have a workspace named "${input.name}" already. Choose another name.`,
+      );
     }
     throw error;
   }

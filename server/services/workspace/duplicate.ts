@@ -11,22 +11,28 @@ import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { seal, unseal } from "#server/secrets.ts";
+import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { get } from "#server/services/workspace/get.ts";
+import { refuseBesideSampleData, refuseNotOffered } from "#server/services/workspace/launchable.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
+import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
 import { sameSize } from "#server/services/workspace-size/choose.ts";
 
 /**
  * Launches another workspace like this one: the same version of the environment, size, amounts, idle limit, datasets and
- * variables, secrets among them. Files and installed packages stay where they are.
+ * variables, secrets among them. Files and installed packages stay where they are. Refused where a launch would be.
  */
 export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Promise<WorkspaceView> {
   const input = parse(duplicateWorkspaceInput, raw);
+  refuseBesideSampleData();
   try {
     return await inTransaction(ctx, async (tx) => {
       const like = await loadWorkspace(tx, input.id, "workspace.duplicate");
+      const { ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy, idleSeconds } = like;
+      await refuseDeactivated(tx, ownerId);
+      await refuseNotOffered(tx, imageVersionId, teamId);
       const id = newId("ws");
       const size = await sameSize(tx, like);
-      const { ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy, idleSeconds } = like;
       await tx.db.insert(workspaces).values({
         ...{ id, name: input.name, ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy },
         ...{ ...size, idleSeconds, desired: "running", observed: "pending", createdAt: tx.now() },
@@ -35,9 +41,11 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
         .select({ datasetId: workspaceDatasets.datasetId })
         .from(workspaceDatasets)
         .where(eq(workspaceDatasets.workspaceId, like.id));
-      if (mounted.length > 0) {
-        await tx.db.insert(workspaceDatasets).values(mounted.map(({ datasetId }) => ({ workspaceId: id, datasetId })));
-      }
+      await writeDatasets(
+        tx,
+        { id, teamId, launcher },
+        mounted.map(({ datasetId }) => datasetId),
+      );
       const variables = await tx.db
         .select()
         .from(workspaceVariables)
@@ -62,7 +70,10 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
     });
   } catch (error) {
     if (isUniqueViolation(error)) {
-      throw new SluiceError("conflict", `You have a workspace named "${input.name}" already. Choose another name.`);
+      throw new SluiceError(
+        "conflict",
+        `name: You have a workspace named "${input.name}" already. Choose another name.`,
+      );
     }
     throw error;
   }

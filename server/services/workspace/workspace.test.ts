@@ -3,11 +3,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Context } from "#server/context.ts";
 import { auditEvents, leaseRequests, leases, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { resetEnv } from "#server/env.ts";
 import { newId } from "#server/ids.ts";
 import { createLive, type LiveEvent } from "#server/live.ts";
 import { end } from "#server/services/session/end.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
+import { duplicate } from "#server/services/workspace/duplicate.ts";
 import { events } from "#server/services/workspace/events.ts";
 import { forgetOldStarts, KEPT_STARTS } from "#server/services/workspace/forget-old-starts.ts";
 import { get } from "#server/services/workspace/get.ts";
@@ -63,7 +65,7 @@ describe("launching", () => {
     const first = await create(world.member.ctx, input);
     await expect(create(world.member.ctx, input)).rejects.toMatchObject({
       code: "conflict",
-      message: `You have a workspace named "${input.name}" already. Choose another name.`,
+      message: `name: You have a workspace named "${input.name}" already. Choose another name.`,
     });
     expect(await code(create(world.colleague.ctx, input))).toBe("done");
     await remove(world.member.ctx, { id: first.id });
@@ -82,6 +84,20 @@ describe("launching", () => {
       "forbidden",
     );
     expect(await code(create(world.admin.ctx, { name: name(), image: "cuda-python" }))).toBe("forbidden");
+  });
+
+  it("is refused beside sample data, as a copy too", async () => {
+    const { id } = await makeWorkspace(world, { owner: world.member, running: false });
+    process.env.SLUICE_SAMPLE_DATA = "1";
+    resetEnv();
+    try {
+      const message = expect.stringContaining("beside sample data") as string;
+      await expect(create(world.member.ctx, { name: name(), image: "cuda-python" })).rejects.toMatchObject({ message });
+      await expect(duplicate(world.member.ctx, { id, name: name() })).rejects.toMatchObject({ message });
+    } finally {
+      delete process.env.SLUICE_SAMPLE_DATA;
+      resetEnv();
+    }
   });
 
   it.each(["", " ", "-x", "a/b", "x".repeat(61), "<b>"])("refuses the name %j", async (wrong) => {

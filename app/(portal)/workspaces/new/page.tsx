@@ -26,7 +26,9 @@ export default async function LaunchPage({ searchParams }: Props) {
   const teams = person.teams.map((team) => ({
     id: team.id,
     name: team.name,
-    types: gpus.quotas.filter((quota) => quota.teamId === team.id),
+    types: gpus.quotas
+      .filter((quota) => quota.teamId === team.id)
+      .map((quota) => ({ ...quota, averageMicro: gpus.averageMicro.get(quota.gpuType) ?? null })),
   }));
   const asked = readLink(await searchParams);
   const byLink = Object.keys(asked).length > 0;

@@ -1,31 +1,46 @@
 import type { Metadata } from "next";
 import { formatAmount } from "#components/format.ts";
 import { LeaseTable } from "#components/lease/lease-table.tsx";
+import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Paging } from "#components/ui/paging.tsx";
+import { leaseId } from "#server/contracts/common.ts";
 import { list } from "#server/services/lease/list.ts";
 import { load, pageContext } from "../../../../page-context.ts";
 import { readWorkspace, WorkspaceFrame } from "../workspace-frame.tsx";
 
-type Props = { params: Promise<{ id: string }> };
+type Props = { params: Promise<{ id: string }>; searchParams: Promise<{ after?: string | string[] }> };
+const PAGE = 100;
 
 export async function generateMetadata({ params }: Props): Promise<Metadata> {
   return { title: `GPU history of ${(await readWorkspace((await params).id)).name}` };
 }
 
 /** What this workspace has borrowed, and how each lease ended. */
-export default async function WorkspaceGpuPage({ params }: Props) {
+export default async function WorkspaceGpuPage({ params, searchParams }: Props) {
   const { id } = await params;
+  const after = leaseId.safeParse((await searchParams).after).data;
   const ctx = await pageContext();
   const workspace = await readWorkspace(id);
-  const { leases } = await load(() => list(ctx, { which: "all", workspaceId: id }));
+  const question = { which: "all", workspaceId: id } as const;
+  const { leases, total, next } = await load(() => list(ctx, { ...question, limit: PAGE, after }));
   return (
     <WorkspaceFrame workspace={workspace} tab="gpu">
-      {leases.length === 0 ? (
+      {total === 0 ? (
         <EmptyState title="No GPU borrowed yet">
           In a notebook of this workspace, <code>%gpu attach {formatAmount(workspace.defaultMilli)}</code> borrows one.
         </EmptyState>
       ) : (
-        <LeaseTable caption="Leases of this workspace" leases={leases} show={["notebook", "ended"]} />
+        <>
+          <p className="mb-2 text-right">
+            <DownloadCsv href={`/api/v1/leases?${new URLSearchParams({ ...question, format: "csv" })}`} />
+          </p>
+          <LeaseTable caption="Leases of this workspace" leases={leases} show={["notebook", "ended"]} />
+          <Paging
+            {...{ path: `/workspaces/${id}/gpu`, question: {}, search: "", label: "Pages of leases" }}
+            {...{ shown: leases.length, total, next, first: after === undefined }}
+          />
+        </>
       )}
     </WorkspaceFrame>
   );

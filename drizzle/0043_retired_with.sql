@@ -1,0 +1,1 @@
+ALTER TABLE "image_versions" ADD COLUMN "retired_with" text;
