@@ -25,7 +25,7 @@ import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-proc
 import type { DatasetMount, Orphan, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { readAmount } from "./amount.ts";
-import type { KubernetesSettings, Peer, Size } from "./settings.ts";
+import { type KubernetesSettings, LEFT_OUT, type Peer, type Size } from "./settings.ts";
 
 /** Who changed a field, in the objects' own records. */
 export const FIELD_MANAGER = "sluice";
@@ -191,12 +191,8 @@ function policyPeer(peer: Peer): V1NetworkPolicyPeer {
     const pods = peer.pods === undefined ? {} : { podSelector: { matchLabels: peer.pods } };
     return { namespaceSelector: { matchLabels: peer.namespace }, ...pods };
   }
-  const everything: Record<string, string[]> = {
-    "0.0.0.0/0": ["169.254.0.0/16"],
-    "::/0": ["fe80::/10", "fd00:ec2::/32"],
-  };
-  const except = everything[peer.addresses];
-  return { ipBlock: { cidr: peer.addresses, ...(except === undefined ? {} : { except }) } };
+  const except = LEFT_OUT[peer.addresses];
+  return { ipBlock: { cidr: peer.addresses, ...(except === undefined ? {} : { except: [...except] }) } };
 }
 
 function portsOf(peer: Peer) {
