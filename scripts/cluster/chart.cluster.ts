@@ -433,7 +433,7 @@ it("lends a GPU to a Job by its label when there is one, says so on its pod, and
   const python = ["/opt/sluice/environment/bin/python", "-c", SUM];
   const label = { "sluice.dev/gpu": "0.5" };
   await job("sum", { ...label, "sluice.dev/gpu-wait": "2m" }, { image: cluster.workspaceImage, command: python });
-  await job("bare", label, { image: cluster.bareImage, command: ["/program"] });
+  await job("bare", { "sluice.dev/gpu-memory": "1G" }, { image: cluster.bareImage, command: ["/program"] });
   await expect
     .poll(() => told("sum"), POLL)
     .toContainEqual(expect.stringMatching(/^GpuQueued: Waits for 0.5 soft, 1 of 1/));
@@ -620,7 +620,8 @@ it("lets pods without the label start while no broker answers", async () => {
     ...{ apiVersion: "v1", kind: "Pod", metadata: { name, labels } },
     spec: podSpec({ image: "localhost/pause:1" }),
   });
-  await expect(apply(pod("labelled", { "sluice.dev/gpu": "0.5" }))).rejects.toThrow("pods.sluice.dev");
+  await expect(apply(pod("labelled", { "sluice.dev/gpu": "0.5" }))).rejects.toThrow('"pods.sluice.dev"');
+  await expect(apply(pod("memory", { "sluice.dev/gpu-memory": "1G" }))).rejects.toThrow('"memory.pods.sluice.dev"');
   await apply(pod("plain", {}));
   await kube("wait", "pod/plain", "--namespace", JOBS, "--for=condition=ready", "--timeout=30s");
 }, 120_000);
