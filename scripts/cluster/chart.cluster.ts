@@ -230,10 +230,11 @@ it("gives gpud two capabilities, no account of the cluster and nothing to write 
   expect(inside).toContain("Read-only file system");
 });
 
-it("refuses a token of another account of the cluster", async () => {
+it("refuses a token of another account of the cluster, for others, or of no pod", async () => {
   const token = (await kube("create", "token", `${RELEASE}-portal`, "--audience", "sluice")).trim();
   const wrong = (await kube("create", "token", `${RELEASE}-gpud`, "--audience", "elsewhere")).trim();
-  for (const one of [token, wrong]) {
+  const ofNoPod = (await kube("create", "token", `${RELEASE}-gpud`, "--audience", "sluice")).trim();
+  for (const one of [token, wrong, ofNoPod]) {
     const body = JSON.stringify({ token: one, name: "stranger", publicKey: "A".repeat(43) });
     const answer = await kube(
       ...["exec", `deployment/${RELEASE}-portal`, "--container", "portal", "--"],
