@@ -58,8 +58,8 @@ import {
   refusalSentence,
   restartedOf,
   stillThere,
-  waitsForVolume,
 } from "./states.ts";
+import { isUnscheduled, unscheduledSentence, waitsForVolume } from "./unscheduled.ts";
 import { missingDriver, volumeNews } from "./volume-news.ts";
 
 const SELECTOR = Object.entries(MANAGED)
@@ -518,9 +518,10 @@ export class KubernetesLauncher implements Launcher {
     };
   }
 
-  /** What a pod waits for; of a volume, which and why. */
+  /** What a pod waits for; of a volume, which and why, and of a node, whether there is one that is large enough. */
   async #inWords(pod: V1Pod, sentence: string): Promise<string> {
-    if (!waitsForVolume(pod)) return sentence;
+    if (!isUnscheduled(pod)) return sentence;
+    if (!waitsForVolume(pod)) return unscheduledSentence(pod, (await this.#watch()).nodes.all());
     return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
   }
 

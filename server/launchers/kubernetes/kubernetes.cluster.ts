@@ -265,7 +265,9 @@ it("names what no node has, while it waits", async () => {
   const id = await launch("no room", "no-room");
   await expect
     .poll(() => told(id), { timeout: 30_000, interval: 100 })
-    .toContain("No node has room for this workspace: too little CPU (it asks for 500) on 1 of 1 node");
+    .toMatch(
+      /No node has room for this workspace: too little CPU \(it asks for 500, and the largest node has \d+m?\) on 1 of 1 node\. It cannot start like this/,
+    );
   await stop(world.member.ctx, { id });
   await observed(id, "stopped");
 });
