@@ -26,11 +26,11 @@ import {
   refusal,
   type Watched,
 } from "./cluster-client.ts";
+import { applyHome } from "./home.ts";
 import {
   datasetObjectName,
   datasetObjects,
   generationOf,
-  homeClaim,
   JUPYTER_PORT,
   MANAGED,
   namespaceOf,
@@ -154,7 +154,8 @@ export class KubernetesLauncher implements Launcher {
     const namespace = namespaceOf(this.#settings, spec.teamId);
     const { pods } = await this.#watch();
     await this.#prepareTeam(spec.teamId, report);
-    const claim = await this.#apply(homeClaim(spec, this.#settings, await this.#client.claim(namespace, spec.id)));
+    const client = { claim: this.#client.claim.bind(this.#client), apply: this.#apply.bind(this) };
+    const claim = await applyHome(client, this.#settings, spec, (sentence) => report.log("environment", sentence));
     const owner = ownedBy(claim);
     // Made before anything is put into the cluster: an environment without an image ends here.
     const pod = workspacePod(spec, this.#settings, owner);

@@ -237,8 +237,12 @@ it("keeps the home over a stop, and deletes everything with the workspace", asyn
   await stop(world.member.ctx, { id: first });
   await observed(first, "stopped");
   expect(await left(first)).toEqual(["PersistentVolumeClaim"]);
+  // Its volume was made by hand: the cluster makes it no larger.
+  await installation.restartReconciler({ ...settings, home: { ...settings.home, size: "2Gi" } });
   await start(world.member.ctx, { id: first });
   await observed(first, "running$");
+  expect(await told(first)).toContain("The home folder stays at 1Gi: the cluster does not make it 2Gi (");
+  await installation.restartReconciler();
   expect(await inNotebook(first, 'print(open("/home/user/kept.txt").read())')).toBe("still here");
   await remove(world.member.ctx, { id: first });
   await observed(first, "removed");
