@@ -74,6 +74,7 @@ const values = {
     environments: { "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" } },
     sizes: { small },
     home: { size: "1Gi", storageClass: STORAGE_CLASS },
+    team: { quota: { "limits.memory": "64Gi" } },
     network: { to: [{ addresses: "10.0.0.0/8" }] },
   },
   pods: { enabled: true, namespaces: { [JOBS]: [{ team: "demo", person: ADMIN.email }] } },
@@ -563,7 +564,22 @@ it("replaces a gpud although somebody holds a GPU there, after a notice, and the
   expect(await told()).toEqual([]);
   // Back to the image of before: what is wanted is that version, whichever is newer.
   const soon = ["--set", "gpud.updateAfterSeconds=0", "--set", "workspaces.moveSeconds=8"];
+  const quotas = async () => {
+    const all = await kube(
+      "get",
+      "resourcequotas",
+      "--all-namespaces",
+      "--output",
+      "jsonpath={.items[*].metadata.namespace}",
+    );
+    return all.split(" ").filter((one) => one.startsWith("chart-")).length;
+  };
+  expect(await quotas()).toBe(1);
+  // A setting that is taken away holds for teams that are there, without a launch.
+  const without = { ...values, workspaces: { ...values.workspaces, team: {} } };
+  await writeFile(path.join(folder, "values.json"), JSON.stringify(without));
   await upgrade({ controlPlane: cluster.controlPlaneImage }, ...soon);
+  await expect.poll(quotas, POLL).toBe(0);
   await expect.poll(told, POLL).toMatchObject([{ title: "Your 0.5 soft will be taken back" }]);
   expect(await gpuds()).toEqual([`${cluster.gpudImage}-next`]);
   await expect.poll(gpuds, { ...POLL, timeout: 90_000 }).toEqual([cluster.gpudImage]);
