@@ -1,5 +1,6 @@
 /** What the chart makes of values that the installed one leaves out, and whether a real API server takes it. */
 import { execFile } from "node:child_process";
+import { X509Certificate } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -19,6 +20,7 @@ import {
   type V1PodSpec,
   type V1PodTemplateSpec,
   type V1ResourceClaimTemplate,
+  type V1Secret,
 } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
@@ -50,11 +52,11 @@ const values = {
   gpud: { updateAfterSeconds: 60 },
 };
 
-async function template(given: object): Promise<KubernetesObject[]> {
+async function template(given: object, ...more: string[]): Promise<KubernetesObject[]> {
   const file = path.join(folder, "values.json");
   await writeFile(file, JSON.stringify(given));
   const chart = path.resolve("deploy/helm/sluice");
-  const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file];
+  const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file, ...more];
   const { stdout } = await execute(cluster.helm, args, { maxBuffer: 1 << 24 });
   return loadAllYaml(stdout).filter((object: unknown): object is KubernetesObject => object !== null);
 }
@@ -133,6 +135,40 @@ it("lets workspaces reach broker and GPU servers on their ports and no database,
     selected(to).map((component) => `${component} ${ports?.map(({ port }) => String(port)).join(",")}`),
   );
   expect(reached.sort()).toEqual(["broker 3001", "gpud 3011"]);
+}, 60_000);
+
+it("makes the broker's certificate anew for another address, by the authority that everybody trusts", async () => {
+  const name = "sluice-broker-tls";
+  const tls = async (url?: string) => {
+    const broker = url === undefined ? {} : { broker: { url } };
+    const seeing = ["--namespace", "default", "--kubeconfig", cluster.kubeconfig, "--dry-run=server"];
+    const made = await template({ ...values, metrics: {}, ...broker }, ...seeing);
+    const secret = made.find(({ kind, metadata }) => kind === "Secret" && metadata?.name === name) as V1Secret;
+    const pem = (key: string) => Buffer.from(secret.data?.[key] ?? "", "base64");
+    return { secret, of: new X509Certificate(pem("tls.crt")), by: new X509Certificate(pem("ca.crt")) };
+  };
+  const first = await tls();
+  const kept = { ...first.secret, metadata: { name, namespace: "default" } };
+  onTestFinished(async () => void (await cluster.objects.delete(kept).catch(() => undefined)));
+  // As charts made it that kept neither the authority's key nor for whom it is.
+  const { "ca.key": _, ...data } = first.secret.data ?? {};
+  await cluster.objects.create({ ...kept, data });
+  expect((await tls()).secret.data).toEqual(data);
+  await expect(tls("https://broker.example.com")).rejects.toThrow("may not hold for broker.example.com (broker.url)");
+  await cluster.objects.delete(kept);
+  await cluster.objects.create({ ...first.secret, metadata: { ...first.secret.metadata, namespace: "default" } });
+  expect((await tls()).secret.data).toEqual(first.secret.data);
+  const service = "sluice-broker.default.svc";
+  for (const [url, ...hosts] of [
+    ["https://broker.example.com:3001", "broker.example.com", service],
+    ["https://10.1.2.3", "10.1.2.3", service],
+  ] as const) {
+    const { secret, of, by } = await tls(url);
+    expect(by.fingerprint256).toBe(first.by.fingerprint256);
+    expect(of.verify(by.publicKey)).toBe(true);
+    for (const host of hosts) expect(of.checkHost(host) ?? of.checkIP(host)).toBe(host);
+    expect(secret.metadata?.annotations?.["sluice.dev/host"]).toBe(hosts[0]);
+  }
 }, 60_000);
 
 it("claims devices by dynamic resource allocation in objects that the API server takes", async () => {
