@@ -276,12 +276,14 @@ it("keeps the home over a stop, and deletes everything with the workspace", asyn
   await expect.poll(() => left(first), { timeout: 15_000 }).toEqual([]);
 });
 
-it("names what is wrong when the image is missing", async () => {
+it("names what is wrong when the image cannot be had, and waits while its registry is away", async () => {
   const id = await launch("no image", "no-image");
-  await observed(
-    id,
-    "failed: The workspace did not start. The registry of the image localhost/is-not-there:1 cannot be reached: .*connection refused. Start again later",
-  );
+  await expect
+    .poll(() => told(id), { timeout: 30_000, interval: 200 })
+    .toMatch(/The registry of the image localhost\/is-not-there:1 cannot be reached: .*connection refused/);
+  expect((await row(id)).observed).toBe("starting");
+  await stop(world.member.ctx, { id });
+  await observed(id, "stopped");
 });
 
 it("names the quota that is used up", async () => {

@@ -49,7 +49,7 @@ describe("a pod that comes up", () => {
     expect(podState(pod({ phase: "Pending" }))).toEqual({ kind: "waiting" });
     expect(podState(waiting("ContainerCreating"))).toEqual({ kind: "waiting" });
     // The first failure to pull may be an accident; the back-off is none.
-    expect(podState(waiting("ErrImagePull", "connection reset"))).toEqual({ kind: "waiting" });
+    expect(podState(waiting("ErrImagePull", "not found"))).toEqual({ kind: "waiting" });
     expect(podState(pod({ ...container({ running: {} }), phase: "Running" }))).toEqual({ kind: "running" });
   });
 });
@@ -124,6 +124,15 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
     waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/a:1": ErrImagePull: not found'),
     "failed",
     "The image registry.example/a:1 is not in its registry. Ask an admin to check its name in the settings.",
+  ],
+  [
+    "the registry is away for a while",
+    waiting(
+      "ImagePullBackOff",
+      'Back-off pulling image "registry.example/a:1": ErrImagePull: dial tcp 10.0.0.1:443: connect: connection refused',
+    ),
+    "waiting",
+    "The registry of the image registry.example/a:1 cannot be reached: dial tcp 10.0.0.1:443: connect: connection refused. It is tried again while the start lasts; if this stays, an admin checks the registry and the nodes' way to it.",
   ],
   [
     "the image must not be pulled",

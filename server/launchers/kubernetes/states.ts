@@ -2,7 +2,7 @@
 import type { V1ContainerStateTerminated, V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
 import type { PlaceNews, Restarted } from "#server/launchers/launcher.ts";
 import { formatSpan } from "#server/span.ts";
-import { pullSentence } from "./pull-failure.ts";
+import { pullFailure } from "./pull-failure.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import { isUnscheduled, unscheduledSentence } from "./unscheduled.ts";
 import { firstSentence, resourceName } from "./words.ts";
@@ -14,7 +14,7 @@ export type PodState =
   /** It will not come up, or it has ended. `placeLost`: with its node, and by no fault of its own. */
   | { kind: "failed" | "ended"; sentence: string; placeLost?: true };
 
-/** Waiting reasons of a container that no waiting mends. */
+/** Waiting reasons of a container whose image cannot be had. */
 const IMAGE_REASONS = [
   "ImagePullBackOff",
   "InvalidImageName",
@@ -38,8 +38,15 @@ export function podState(pod: V1Pod): PodState {
   if (status?.reason === "NodeLost" || status?.phase === "Unknown") return nodeLost(pod);
   const container = status?.containerStatuses?.find(({ name }) => name === "workspace");
   const waiting = container?.state?.waiting;
-  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason))
-    return { kind: "failed", sentence: pullSentence(pod, waiting.message ?? waiting.reason) };
+  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason)) {
+    const { sentence, passes } = pullFailure(pod, waiting.message ?? waiting.reason);
+    return { kind: passes ? "waiting" : "failed", sentence };
+  }
+  if (waiting?.reason === "ErrImagePull") {
+    // The first failure may be an accident, the back-off is none.
+    const { sentence, passes } = pullFailure(pod, waiting.message ?? "");
+    return { kind: "waiting", ...(passes ? { sentence } : {}) };
+  }
   if (waiting?.reason === "CreateContainerConfigError") {
     return {
       kind: "failed",
