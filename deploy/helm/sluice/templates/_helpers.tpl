@@ -43,6 +43,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- .Values.broker.url | default (printf "https://%s-broker.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.broker.service.port) }}
 {{- end }}
 
+{{- /* Where the portal asks the gateway how it is: its public address may lead nowhere from inside the cluster. */ -}}
+{{- define "sluice.gatewayInternalUrl" -}}
+{{- printf "http://%s-gateway.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.gateway.service.port }}
+{{- end }}
+
 {{- /* The environment of every process of the control plane. */ -}}
 {{- define "sluice.environment" -}}
 - { name: SLUICE_PORTAL_URL, value: {{ required "portal.url is the address that people type" .Values.portal.url | quote }} }
