@@ -469,6 +469,21 @@ it("refuses an image without glibc on its pod, and a namespace that belongs to n
   await expect(apply(pod, "default")).rejects.toThrow("The namespace default belongs to no team of Sluice");
 }, 60_000);
 
+it("lends GPU memory to a Deployment's pod by its label for as long as that runs", async () => {
+  const labels = { app: "serves", "sluice.dev/gpu-memory": "1G" };
+  const command = ["/opt/sluice/environment/bin/python", "-c", "import time; time.sleep(600)"];
+  const pod = podSpec({ image: cluster.workspaceImage, command });
+  const spec = { ...pod, restartPolicy: "Always", terminationGracePeriodSeconds: 1 };
+  await apply({
+    ...{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "serves" } },
+    spec: { selector: { matchLabels: { app: "serves" } }, template: { metadata: { labels }, spec } },
+  });
+  await kube("rollout", "status", "deployment/serves", "--namespace", JOBS, "--timeout=60s");
+  expect(await heldBy()).toHaveLength(1);
+  await kube("delete", "deployment/serves", "--namespace", JOBS, "--wait=false");
+  await expect.poll(heldBy, POLL).toEqual([]);
+}, 120_000);
+
 it("takes no new leases on a node that is cordoned, until it is uncordoned", async () => {
   const state = async () => (await database.db.select().from(gpuServers)).map((one) => one.state);
   await kube("cordon", "node-1");
