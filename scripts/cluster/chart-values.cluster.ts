@@ -144,7 +144,7 @@ it("has Prometheus ask the broker's service, by a name that its certificate has"
   type Monitor = KubernetesObject & {
     spec: {
       selector: { matchLabels: Record<string, string> };
-      endpoints: { port: string; scheme: string; tlsConfig: { serverName: string; ca?: { secret: object } } }[];
+      endpoints: { port: string; scheme: string; tlsConfig: { serverName: string; ca?: object } }[];
     };
   };
   const monitorOf = (made: KubernetesObject[]) => made.find(({ kind }) => kind === "ServiceMonitor") as Monitor;
@@ -165,11 +165,26 @@ it("has Prometheus ask the broker's service, by a name that its certificate has"
   const certificate = new X509Certificate(Buffer.from(tls.data?.["tls.crt"] ?? "", "base64"));
   const { serverName = "", ca } = endpoint?.tlsConfig ?? {};
   expect(certificate.checkHost(serverName)).toBe(serverName);
-  expect(ca).toEqual({ secret: { name: "sluice-broker-tls", key: "ca.crt" } });
-  expect(Object.keys(tls.data ?? {})).toContain("ca.crt");
+  expect(ca).toEqual({ configMap: { name: "sluice-settings", key: "ca.crt" } });
+  const authority = (one: KubernetesObject[]) =>
+    (one.find((object) => object.metadata?.name === "sluice-settings") as V1ConfigMap).data?.["ca.crt"];
+  expect(authority(made)).toBe(Buffer.from(tls.data?.["ca.crt"] ?? "", "base64").toString());
   const known = { url: "https://broker.example.com", tls: { existingSecret: "known" } };
   expect(monitorOf(await template({ ...values, broker: known })).spec.endpoints[0]?.tlsConfig).toEqual({
     serverName: "broker.example.com",
+  });
+  // One that somebody else has made, of an authority of their own.
+  const workspaces = { certificateAuthority: "-----BEGIN CERTIFICATE-----\nX" };
+  const theirs = { broker: { tls: { existingSecret: "theirs" } }, pods: { enabled: true }, workspaces };
+  const trusting = await template({ ...values, ...theirs });
+  expect(authority(trusting)).toBe(workspaces.certificateAuthority);
+  expect(settingsOf(trusting)).toMatchObject(workspaces);
+  expect(monitorOf(trusting).spec.endpoints[0]?.tlsConfig.ca).toEqual(ca);
+  expect(trusting.map(({ kind, metadata }) => `${kind} ${metadata?.name}`)).not.toContain("Secret sluice-broker-tls");
+  const [hook] = trusting.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
+  expect(hook?.webhooks?.[0]?.clientConfig).toEqual({
+    service: { name: "sluice-broker", namespace: "default", port: 3001, path: "/v1/kubernetes/admission" },
+    caBundle: Buffer.from(workspaces.certificateAuthority).toString("base64"),
   });
 }, 60_000);
 
