@@ -1,5 +1,6 @@
 /** What the chart makes of values that the installed one leaves out, and whether a real API server takes it. */
 import { execFile } from "node:child_process";
+import { X509Certificate } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -11,7 +12,9 @@ import {
   type ResourceV1ResourceClaim,
   type V1ConfigMap,
   type V1DaemonSet,
+  type V1Deployment,
   type V1Ingress,
+  type V1MutatingWebhookConfiguration,
   type V1NetworkPolicyPeer,
   type V1Node,
   type V1Pod,
@@ -19,6 +22,8 @@ import {
   type V1PodSpec,
   type V1PodTemplateSpec,
   type V1ResourceClaimTemplate,
+  type V1Secret,
+  type V1Service,
 } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
@@ -50,11 +55,11 @@ const values = {
   gpud: { updateAfterSeconds: 60 },
 };
 
-async function template(given: object): Promise<KubernetesObject[]> {
+async function template(given: object, ...more: string[]): Promise<KubernetesObject[]> {
   const file = path.join(folder, "values.json");
   await writeFile(file, JSON.stringify(given));
   const chart = path.resolve("deploy/helm/sluice");
-  const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file];
+  const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file, ...more];
   const { stdout } = await execute(cluster.helm, args, { maxBuffer: 1 << 24 });
   return loadAllYaml(stdout).filter((object: unknown): object is KubernetesObject => object !== null);
 }
@@ -133,6 +138,124 @@ it("lets workspaces reach broker and GPU servers on their ports and no database,
     selected(to).map((component) => `${component} ${ports?.map(({ port }) => String(port)).join(",")}`),
   );
   expect(reached.sort()).toEqual(["broker 3001", "gpud 3011"]);
+}, 60_000);
+
+it("has Prometheus ask the broker's service, by a name that its certificate has", async () => {
+  type Monitor = KubernetesObject & {
+    spec: {
+      selector: { matchLabels: Record<string, string> };
+      endpoints: { port: string; scheme: string; tlsConfig: { serverName: string; ca?: object } }[];
+    };
+  };
+  const monitorOf = (made: KubernetesObject[]) => made.find(({ kind }) => kind === "ServiceMonitor") as Monitor;
+  const made = await template({
+    ...values,
+    metrics: { serviceMonitor: { enabled: true, labels: { release: "prom" } } },
+  });
+  const { metadata, spec } = monitorOf(made);
+  expect(metadata?.labels).toMatchObject({ release: "prom" });
+  const selected = (made.filter(({ kind }) => kind === "Service") as V1Service[]).filter((service) =>
+    Object.entries(spec.selector.matchLabels).every(([name, value]) => service.metadata?.labels?.[name] === value),
+  );
+  expect(selected.map((service) => service.metadata?.name)).toEqual(["sluice-broker"]);
+  const [endpoint] = spec.endpoints;
+  expect(selected[0]?.spec?.ports?.map(({ name }) => name)).toContain(endpoint?.port);
+  expect(endpoint).toMatchObject({ path: "/metrics", scheme: "https" });
+  const tls = made.find((one) => one.metadata?.name === "sluice-broker-tls") as V1Secret;
+  const certificate = new X509Certificate(Buffer.from(tls.data?.["tls.crt"] ?? "", "base64"));
+  const { serverName = "", ca } = endpoint?.tlsConfig ?? {};
+  expect(certificate.checkHost(serverName)).toBe(serverName);
+  expect(ca).toEqual({ configMap: { name: "sluice-settings", key: "ca.crt" } });
+  const authority = (one: KubernetesObject[]) =>
+    (one.find((object) => object.metadata?.name === "sluice-settings") as V1ConfigMap).data?.["ca.crt"];
+  expect(authority(made)).toBe(Buffer.from(tls.data?.["ca.crt"] ?? "", "base64").toString());
+  const known = { url: "https://broker.example.com", tls: { existingSecret: "known" } };
+  expect(monitorOf(await template({ ...values, broker: known })).spec.endpoints[0]?.tlsConfig).toEqual({
+    serverName: "broker.example.com",
+  });
+  // One that somebody else has made, of an authority of their own.
+  const workspaces = { certificateAuthority: "-----BEGIN CERTIFICATE-----\nX" };
+  const theirs = { broker: { tls: { existingSecret: "theirs" } }, pods: { enabled: true }, workspaces };
+  const trusting = await template({ ...values, ...theirs });
+  expect(authority(trusting)).toBe(workspaces.certificateAuthority);
+  expect(settingsOf(trusting)).toMatchObject(workspaces);
+  expect(monitorOf(trusting).spec.endpoints[0]?.tlsConfig.ca).toEqual(ca);
+  expect(trusting.map(({ kind, metadata }) => `${kind} ${metadata?.name}`)).not.toContain("Secret sluice-broker-tls");
+  const [hook] = trusting.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
+  expect(hook?.webhooks?.[0]?.clientConfig).toEqual({
+    service: { name: "sluice-broker", namespace: "default", port: 3001, path: "/v1/kubernetes/admission" },
+    caBundle: Buffer.from(workspaces.certificateAuthority).toString("base64"),
+  });
+}, 60_000);
+
+it("sends the broker what asks for a GPU by a label, each pod once", async () => {
+  const made = await template({ ...values, metrics: {}, pods: { enabled: true } });
+  const [hook] = made.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
+  const sent = (labels: Record<string, string>) =>
+    (hook?.webhooks ?? []).flatMap(({ name, objectSelector }) => {
+      const holds = ({ key, operator }: { key: string; operator: string }) => key in labels === (operator === "Exists");
+      return objectSelector?.matchExpressions?.every(holds) ? [name] : [];
+    });
+  expect(sent({ app: "train" })).toEqual([]);
+  expect(sent({ "sluice.dev/gpu-type": "h200" })).toEqual([]);
+  expect(sent({ "sluice.dev/gpu": "0.5" })).toEqual(["pods.sluice.dev"]);
+  expect(sent({ "sluice.dev/gpu": "", "sluice.dev/gpu-memory": "4G" })).toEqual(["pods.sluice.dev"]);
+  expect(sent({ "sluice.dev/gpu-memory": "4G" })).toEqual(["memory.pods.sluice.dev"]);
+  await isTaken(made);
+}, 60_000);
+
+it("has gpud on its node's network where the values say so, and tells the node's address", async () => {
+  const made = await template({ ...values, metrics: {}, gpud: { hostNetwork: true, port: 3011 } });
+  const [gpud] = made.filter(({ kind }) => kind === "DaemonSet") as V1DaemonSet[];
+  const pod = gpud?.spec?.template.spec;
+  expect(pod).toMatchObject({ hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" });
+  expect(pod?.containers[0]?.args).toContain("--advertise=$(ADDRESS):3011");
+  const env = pod?.containers[0]?.env?.find(({ name }) => name === "ADDRESS");
+  expect(env?.valueFrom?.fieldRef?.fieldPath).toBe("status.hostIP");
+  await isTaken(made);
+}, 60_000);
+
+it("tells the portal where the gateway is inside the cluster", async () => {
+  const made = await template({ ...values, metrics: {}, gateway: { ...values.gateway, service: { port: 8080 } } });
+  const portal = made.find(({ kind, metadata }) => kind === "Deployment" && metadata?.name === "sluice-portal");
+  const [container] = (portal as V1Deployment).spec?.template.spec?.containers ?? [];
+  const value = "http://sluice-gateway.default.svc:8080";
+  expect(container?.env).toContainEqual({ name: "SLUICE_GATEWAY_INTERNAL_URL", value });
+}, 60_000);
+
+it("makes the broker's certificate anew for another address, by the authority that everybody trusts", async () => {
+  const name = "sluice-broker-tls";
+  const tls = async (url?: string) => {
+    const broker = url === undefined ? {} : { broker: { url } };
+    const seeing = ["--namespace", "default", "--kubeconfig", cluster.kubeconfig, "--dry-run=server"];
+    const made = await template({ ...values, metrics: {}, ...broker }, ...seeing);
+    const secret = made.find(({ kind, metadata }) => kind === "Secret" && metadata?.name === name) as V1Secret;
+    const pem = (key: string) => Buffer.from(secret.data?.[key] ?? "", "base64");
+    return { secret, of: new X509Certificate(pem("tls.crt")), by: new X509Certificate(pem("ca.crt")) };
+  };
+  const first = await tls();
+  const kept = { ...first.secret, metadata: { name, namespace: "default" } };
+  onTestFinished(async () => void (await cluster.objects.delete(kept).catch(() => undefined)));
+  // As charts made it that kept neither the authority's key nor for whom it is.
+  const data = { ...first.secret.data };
+  delete data["ca.key"];
+  await cluster.objects.create({ ...kept, data });
+  expect((await tls()).secret.data).toEqual(data);
+  await expect(tls("https://broker.example.com")).rejects.toThrow("may not hold for broker.example.com (broker.url)");
+  await cluster.objects.delete(kept);
+  await cluster.objects.create({ ...first.secret, metadata: { ...first.secret.metadata, namespace: "default" } });
+  expect((await tls()).secret.data).toEqual(first.secret.data);
+  const service = "sluice-broker.default.svc";
+  for (const [url, ...hosts] of [
+    ["https://broker.example.com:3001", "broker.example.com", service],
+    ["https://10.1.2.3", "10.1.2.3", service],
+  ] as const) {
+    const { secret, of, by } = await tls(url);
+    expect(by.fingerprint256).toBe(first.by.fingerprint256);
+    expect(of.verify(by.publicKey)).toBe(true);
+    for (const host of hosts) expect(of.checkHost(host) ?? of.checkIP(host)).toBe(host);
+    expect(secret.metadata?.annotations?.["sluice.dev/host"]).toBe(hosts[0]);
+  }
 }, 60_000);
 
 it("claims devices by dynamic resource allocation in objects that the API server takes", async () => {

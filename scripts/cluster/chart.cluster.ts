@@ -74,6 +74,7 @@ const values = {
     environments: { "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" } },
     sizes: { small },
     home: { size: "1Gi", storageClass: STORAGE_CLASS },
+    team: { quota: { "limits.memory": "64Gi" } },
     network: { to: [{ addresses: "10.0.0.0/8" }] },
   },
   pods: { enabled: true, namespaces: { [JOBS]: [{ team: "demo", person: ADMIN.email }] } },
@@ -230,10 +231,11 @@ it("gives gpud two capabilities, no account of the cluster and nothing to write 
   expect(inside).toContain("Read-only file system");
 });
 
-it("refuses a token of another account of the cluster", async () => {
+it("refuses a token of another account of the cluster, for others, or of no pod", async () => {
   const token = (await kube("create", "token", `${RELEASE}-portal`, "--audience", "sluice")).trim();
   const wrong = (await kube("create", "token", `${RELEASE}-gpud`, "--audience", "elsewhere")).trim();
-  for (const one of [token, wrong]) {
+  const ofNoPod = (await kube("create", "token", `${RELEASE}-gpud`, "--audience", "sluice")).trim();
+  for (const one of [token, wrong, ofNoPod]) {
     const body = JSON.stringify({ token: one, name: "stranger", publicKey: "A".repeat(43) });
     const answer = await kube(
       ...["exec", `deployment/${RELEASE}-portal`, "--container", "portal", "--"],
@@ -433,7 +435,7 @@ it("lends a GPU to a Job by its label when there is one, says so on its pod, and
   const python = ["/opt/sluice/environment/bin/python", "-c", SUM];
   const label = { "sluice.dev/gpu": "0.5" };
   await job("sum", { ...label, "sluice.dev/gpu-wait": "2m" }, { image: cluster.workspaceImage, command: python });
-  await job("bare", label, { image: cluster.bareImage, command: ["/program"] });
+  await job("bare", { "sluice.dev/gpu-memory": "1G" }, { image: cluster.bareImage, command: ["/program"] });
   await expect
     .poll(() => told("sum"), POLL)
     .toContainEqual(expect.stringMatching(/^GpuQueued: Waits for 0.5 soft, 1 of 1/));
@@ -466,6 +468,21 @@ it("refuses an image without glibc on its pod, and a namespace that belongs to n
   };
   await expect(apply(pod, "default")).rejects.toThrow("The namespace default belongs to no team of Sluice");
 }, 60_000);
+
+it("lends GPU memory to a Deployment's pod by its label for as long as that runs", async () => {
+  const labels = { app: "serves", "sluice.dev/gpu-memory": "1G" };
+  const command = ["/opt/sluice/environment/bin/python", "-c", "import time; time.sleep(600)"];
+  const pod = podSpec({ image: cluster.workspaceImage, command });
+  const spec = { ...pod, restartPolicy: "Always", terminationGracePeriodSeconds: 1 };
+  await apply({
+    ...{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "serves" } },
+    spec: { selector: { matchLabels: { app: "serves" } }, template: { metadata: { labels }, spec } },
+  });
+  await kube("rollout", "status", "deployment/serves", "--namespace", JOBS, "--timeout=60s");
+  expect(await heldBy()).toHaveLength(1);
+  await kube("delete", "deployment/serves", "--namespace", JOBS, "--wait=false");
+  await expect.poll(heldBy, POLL).toEqual([]);
+}, 120_000);
 
 it("takes no new leases on a node that is cordoned, until it is uncordoned", async () => {
   const state = async () => (await database.db.select().from(gpuServers)).map((one) => one.state);
@@ -562,7 +579,22 @@ it("replaces a gpud although somebody holds a GPU there, after a notice, and the
   expect(await told()).toEqual([]);
   // Back to the image of before: what is wanted is that version, whichever is newer.
   const soon = ["--set", "gpud.updateAfterSeconds=0", "--set", "workspaces.moveSeconds=8"];
+  const quotas = async () => {
+    const all = await kube(
+      "get",
+      "resourcequotas",
+      "--all-namespaces",
+      "--output",
+      "jsonpath={.items[*].metadata.namespace}",
+    );
+    return all.split(" ").filter((one) => one.startsWith("chart-")).length;
+  };
+  expect(await quotas()).toBe(1);
+  // A setting that is taken away holds for teams that are there, without a launch.
+  const without = { ...values, workspaces: { ...values.workspaces, team: {} } };
+  await writeFile(path.join(folder, "values.json"), JSON.stringify(without));
   await upgrade({ controlPlane: cluster.controlPlaneImage }, ...soon);
+  await expect.poll(quotas, POLL).toBe(0);
   await expect.poll(told, POLL).toMatchObject([{ title: "Your 0.5 soft will be taken back" }]);
   expect(await gpuds()).toEqual([`${cluster.gpudImage}-next`]);
   await expect.poll(gpuds, { ...POLL, timeout: 90_000 }).toEqual([cluster.gpudImage]);
@@ -620,7 +652,8 @@ it("lets pods without the label start while no broker answers", async () => {
     ...{ apiVersion: "v1", kind: "Pod", metadata: { name, labels } },
     spec: podSpec({ image: "localhost/pause:1" }),
   });
-  await expect(apply(pod("labelled", { "sluice.dev/gpu": "0.5" }))).rejects.toThrow("pods.sluice.dev");
+  await expect(apply(pod("labelled", { "sluice.dev/gpu": "0.5" }))).rejects.toThrow('"pods.sluice.dev"');
+  await expect(apply(pod("memory", { "sluice.dev/gpu-memory": "1G" }))).rejects.toThrow('"memory.pods.sluice.dev"');
   await apply(pod("plain", {}));
   await kube("wait", "pod/plain", "--namespace", JOBS, "--for=condition=ready", "--timeout=30s");
 }, 120_000);

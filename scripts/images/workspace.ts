@@ -1,7 +1,7 @@
 /** A workspace's image: the base, the interpreter, and an environment as the local launcher builds and mounts it. */
-import { cp, mkdir } from "node:fs/promises";
+import { cp, mkdir, readlink } from "node:fs/promises";
 import path from "node:path";
-import { type Image, makeImage, tagOf, writeUsers } from "#scripts/images/archive.ts";
+import { type Image, makeImage, type Part, tagOf, writeUsers } from "#scripts/images/archive.ts";
 import type { Base } from "#scripts/images/base.ts";
 import { crates, pythonPackages } from "#scripts/images/bill.ts";
 import { fingerprint } from "#scripts/lib/fingerprint.ts";
@@ -36,6 +36,25 @@ const NOT_NEEDED = [
   "./share",
 ];
 
+/**
+ * The interpreter of an environment, for an image. A prefix of its own is copied as it is; of Debian's, which is all of
+ * `/usr`, the program and its own modules alone, for the base has neither. `link`: to which program the environment's
+ * `bin/python` leads.
+ */
+export function interpreterParts(
+  { basePrefix, pythonVersion }: Pick<BuiltEnvironment, "basePrefix" | "pythonVersion">,
+  link: string,
+): Part[] {
+  if (basePrefix !== "/usr") return [{ from: basePrefix, to: basePrefix, without: NOT_NEEDED }];
+  const programs = new Set([`bin/python${pythonVersion}`, path.relative(basePrefix, link)]);
+  return [
+    {
+      ...{ from: basePrefix, to: basePrefix, only: [...programs, `lib/python${pythonVersion}`] },
+      without: [...NOT_NEEDED, "./lib/python3.*/dist-packages"],
+    },
+  ];
+}
+
 /** Builds the image unless that was done for the same content; its tag is that content's hash. */
 export async function workspaceImage(
   environment: BuiltEnvironment,
@@ -43,6 +62,7 @@ export async function workspaceImage(
   say: (line: string) => void,
 ): Promise<Image> {
   const { basePrefix, pythonVersion } = environment;
+  const link = await readlink(path.join(environment.path, "bin", "python"));
   const sitePackages = path.join(environment.path, "lib", `python${pythonVersion}`, "site-packages");
   return await makeImage(
     {
@@ -50,10 +70,7 @@ export async function workspaceImage(
       tag: tagOf(environment.hash, basePrefix, await fingerprint(process.cwd(), WRITTEN)),
       base,
       stage: (staged) => stage(staged, environment),
-      parts: [
-        ...(basePrefix === "/usr" ? [] : [{ from: basePrefix, to: basePrefix, without: NOT_NEEDED }]),
-        { from: environment.path, to: insideLayout.environment },
-      ],
+      parts: [...interpreterParts(environment, link), { from: environment.path, to: insideLayout.environment }],
       config: { entrypoint: ["/bin/sh", "/opt/sluice/start.sh"], env: environment.env, user: "1000:1000" },
       packages: async () => [...(await pythonPackages(sitePackages)), ...(await crates(process.cwd(), CLIENT))],
     },

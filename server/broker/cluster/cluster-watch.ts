@@ -1,7 +1,7 @@
 /**
  * What the broker follows in its cluster, by watches: pods that borrow (their end gives back what they hold, and what
  * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them), and the gpuds of
- * its chart (an older one is drained and replaced, node by node). Each broker watches, the one that leads acts; what
+ * its chart (an older one is drained and replaced, node by node). Teams' namespaces get what its settings say. Each broker watches, the one that leads acts; what
  * happened while nobody did is made up for by the next one that leads, and once a minute.
  */
 import type { KubernetesObject, V1ControllerRevision, V1Node, V1Pod } from "@kubernetes/client-node";
@@ -19,6 +19,7 @@ import { hasEnded, podEvent, refusalOf } from "#server/launchers/kubernetes/pods
 import { GPU_LABEL } from "#server/launchers/kubernetes/pods/wish.ts";
 import type { KubernetesSettings } from "#server/launchers/kubernetes/settings.ts";
 import { answers } from "#server/launchers/kubernetes/states.ts";
+import { putTeams } from "#server/launchers/kubernetes/teams.ts";
 import type { Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
@@ -61,6 +62,8 @@ class ClusterWatch {
   /** When this broker looked at everything last, as the one that leads. */
   #swept = Number.NEGATIVE_INFINITY;
   #stopped = false;
+  /** Whether this broker's settings have yet to reach the teams that there are. */
+  #putTeams = true;
   /** One thing after another: an event may not come before the one that it follows. */
   #work: Promise<void> = Promise.resolve();
 
@@ -183,6 +186,8 @@ class ClusterWatch {
     // First, so that a broker that has just come to lead opens no node that is being emptied.
     await this.#update(ctx);
     for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);
+    if (this.#putTeams) await putTeams(this.#client, this.#options.settings, this.#options.log);
+    this.#putTeams = false;
   }
 
   /** Replaces the next gpud that is older than its DaemonSet, once nobody holds anything there. */

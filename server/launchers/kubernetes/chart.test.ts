@@ -21,7 +21,7 @@ it("gives the broker's account these rights in the cluster, and no more", async 
       "csidrivers.storage.k8s.io": "get",
       events: "create list watch",
       limitranges: "create get list patch watch",
-      namespaces: "create get patch",
+      namespaces: "create get list patch",
       "networkpolicies.networking.k8s.io": "create get list patch watch",
       nodes: "list watch",
       persistentvolumeclaims: "create delete get list patch watch",
@@ -29,7 +29,7 @@ it("gives the broker's account these rights in the cluster, and no more", async 
       "poddisruptionbudgets.policy": "create get patch",
       pods: "create delete get list patch watch",
       "pods/log": "get",
-      resourcequotas: "create get list patch watch",
+      resourcequotas: "create delete get list patch watch",
       // Also of the registries: copied into teams' namespaces, listed there by label, and withdrawn.
       secrets: "create delete get list patch",
       services: "create delete get list patch watch",

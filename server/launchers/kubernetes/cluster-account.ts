@@ -42,15 +42,20 @@ export async function clusterAccount(
   };
 }
 
-/** The account of the cluster's GPU servers, when the token is of it. */
+/** The account of the cluster's GPU servers, when the token is one of theirs. */
 export async function gpuServerAccount(
   settings: KubernetesSettings,
   token: string,
 ): Promise<ClusterAccount | undefined> {
-  if (settings.gpuServers === undefined) return undefined;
-  const { namespace, account, audience } = settings.gpuServers;
-  const found = await clusterAccount(settings, token, audience);
-  return found?.namespace === namespace && found.account === account ? found : undefined;
+  const { gpuServers } = settings;
+  if (gpuServers === undefined) return undefined;
+  const found = await clusterAccount(settings, token, gpuServers.audience);
+  return found !== undefined && isGpuServer(found, gpuServers) ? found : undefined;
+}
+
+/** Whether it is a pod with the GPU servers' account: a token that was made for no pod works from anywhere. */
+export function isGpuServer(found: ClusterAccount, of: NonNullable<KubernetesSettings["gpuServers"]>): boolean {
+  return found.namespace === of.namespace && found.account === of.account && found.pod !== undefined;
 }
 
 /** A token of the cluster is a JWT; other secrets are not shown to it. */

@@ -251,7 +251,8 @@ export function isConflict(error: unknown): boolean {
 
 /** What the API server said when it refused. */
 export function refusal(error: unknown): string | undefined {
-  if (!(error instanceof ApiException) || error.code < 400 || error.code >= 500) return undefined;
+  if (!(error instanceof ApiException)) return error instanceof Error ? refusal(error.cause) : undefined;
+  if (error.code < 400 || error.code >= 500) return undefined;
   const body: unknown = typeof error.body === "string" ? parseJson(error.body) : error.body;
   if (typeof body === "object" && body !== null && "message" in body && typeof body.message === "string")
     return body.message;

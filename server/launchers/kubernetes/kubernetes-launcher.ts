@@ -26,28 +26,28 @@ import {
   refusal,
   type Watched,
 } from "./cluster-client.ts";
+import { isAsPut } from "./drift.ts";
+import { applyHome } from "./home.ts";
 import {
   datasetObjectName,
   datasetObjects,
   generationOf,
-  homeClaim,
   JUPYTER_PORT,
-  MANAGED,
   namespaceOf,
   networkPolicy,
   orphansAmong,
   ownedBy,
   podName,
+  SELECTOR,
+  serviceBehind,
   serviceOf,
   TEAM_LABEL,
-  teamObjects,
   WORKSPACE_LABEL,
+  withAddress,
   workspacePod,
   workspaceSecret,
-  workspaceService,
 } from "./objects.ts";
 import { type Address, PlaceWatch } from "./place-news.ts";
-import { copyPullSecrets } from "./pull-secrets.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import {
   isReady,
@@ -58,13 +58,10 @@ import {
   refusalSentence,
   restartedOf,
   stillThere,
-  waitsForVolume,
 } from "./states.ts";
+import { putTeam } from "./teams.ts";
+import { isUnscheduled, unscheduledSentence, waitsForVolume } from "./unscheduled.ts";
 import { missingDriver, volumeNews } from "./volume-news.ts";
-
-const SELECTOR = Object.entries(MANAGED)
-  .map(([key, value]) => `${key}=${value}`)
-  .join(",");
 
 /** A pod that is asked to end gets ten seconds, and its node a little more to say so. */
 const STOP_MS = 45_000;
@@ -85,8 +82,10 @@ const TEAM_MS = 10 * 60_000;
 
 /** So often a start asks a cluster again that does not answer. */
 const ASK_AGAIN_MS = 1_000;
-/** For so long what somebody deleted is made again. */
+/** For so long what somebody changed or deleted is put again. */
 const REPAIR_MS = 10_000;
+/** A broker that is being replaced may have other settings: the two are no faster than this in changing it back. */
+const CHANGED_MS = 2_000;
 
 type Watches = {
   pods: Watched<V1Pod>;
@@ -101,13 +100,15 @@ export class KubernetesLauncher implements Launcher {
   readonly startsAtOnce: number;
   readonly #settings: KubernetesSettings;
   readonly #client: ClusterClient;
+  /** The same, with refusals in words. */
+  readonly #applying;
   readonly #log: Logger;
   readonly #places: PlaceWatch;
   /** Workspaces that we are stopping: what goes with them was deleted by nobody else. */
   readonly #stopping = new Set<string>();
   /** Why pods went that somebody else deleted, and the pods. */
   readonly #lost = new Map<string, { pod: V1Pod; state: PodState }>();
-  /** Services that somebody else deleted, until the watch shows them again. */
+  /** Services that somebody else changed or deleted, until the watch shows them again. */
   readonly #repaired = new Map<string, Promise<V1Service | undefined>>();
   /** When the objects of teams were put last. */
   readonly #teams = new Map<string, number>();
@@ -119,6 +120,14 @@ export class KubernetesLauncher implements Launcher {
     this.#settings = settings;
     this.#log = log;
     this.#client = new ClusterClient(loadConfig(settings.kubeconfig), log);
+    const client = this.#client;
+    this.#applying = {
+      core: client.core,
+      apply: this.#apply.bind(this),
+      claim: client.claim.bind(client),
+      list: client.list.bind(client),
+      remove: client.remove.bind(client),
+    };
     this.#places = new PlaceWatch(this.#client, settings, log);
   }
 
@@ -154,7 +163,9 @@ export class KubernetesLauncher implements Launcher {
     const namespace = namespaceOf(this.#settings, spec.teamId);
     const { pods } = await this.#watch();
     await this.#prepareTeam(spec.teamId, report);
-    const claim = await this.#apply(homeClaim(spec, this.#settings, await this.#client.claim(namespace, spec.id)));
+    const claim = await applyHome(this.#applying, this.#settings, spec, (sentence) =>
+      report.log("environment", sentence),
+    );
     const owner = ownedBy(claim);
     // Made before anything is put into the cluster: an environment without an image ends here.
     const pod = workspacePod(spec, this.#settings, owner);
@@ -178,7 +189,7 @@ export class KubernetesLauncher implements Launcher {
     const follower = await this.#followEvents(namespace, spec, (line) => report.log("pod", line));
     const printed = this.#followLog(pods, spec, (line) => report.log("pod", line));
     try {
-      const made = await this.#apply(pod);
+      const made = await this.#apply(withAddress(pod, service));
       const find = () => pods.of(spec.id).find(({ metadata }) => metadata?.uid === made.metadata?.uid);
       await this.#untilReady(spec, { find, pods, report, signal, limit, lacking, lastEvent: follower.last });
     } finally {
@@ -203,7 +214,8 @@ export class KubernetesLauncher implements Launcher {
     if (pod === undefined) return { state: "stopped" };
     // A container that is being started again is not lost yet, nor is one whose service is being made again.
     const [found] = services.of(id);
-    const service = found ?? (await this.#repaired.get(id));
+    // Or one that was deleted while nobody watched.
+    const service = found ?? (await (this.#repaired.get(id) ?? this.#repairService(id, pod)));
     if (service === undefined)
       return {
         state: "stopped",
@@ -373,8 +385,12 @@ export class KubernetesLauncher implements Launcher {
       if (deleted) this.#places.forget(pod);
       this.#rememberLoss(pod, deleted);
     });
-    services.onChange((service, deleted) => this.#repairService(service, deleted, pods));
-    policies.onChange((policy, deleted) => void this.#repairPolicy(policy, deleted));
+    const lookAtService = (service: V1Service, deleted: boolean) => this.#lookAtService(service, deleted, pods);
+    services.onChange(lookAtService);
+    policies.onChange((policy, deleted) => this.#lookAtPolicy(policy, deleted));
+    // What was changed while nobody watched.
+    for (const service of services.all()) lookAtService(service, false);
+    for (const policy of policies.all()) this.#lookAtPolicy(policy, false);
     return { pods, services, policies, nodes };
   }
 
@@ -383,9 +399,7 @@ export class KubernetesLauncher implements Launcher {
     const before = this.#teams.get(teamId);
     if (before !== undefined && Date.now() - before < TEAM_MS) return;
     const began = Date.now();
-    for (const object of teamObjects(this.#settings, teamId)) await this.#apply(object);
-    const client = { core: this.#client.core, apply: this.#apply.bind(this) };
-    const lacking = await copyPullSecrets(client, this.#settings, teamId);
+    const lacking = await putTeam(this.#applying, this.#settings, teamId);
     for (const sentence of lacking) report.log("environment", sentence);
     // What lacks is looked for again at the next launch.
     if (lacking.length === 0) this.#teams.set(teamId, began);
@@ -405,39 +419,51 @@ export class KubernetesLauncher implements Launcher {
     if (state.kind === "ended") this.#lost.set(id, { pod, state });
   }
 
-  /** Somebody deleted a running workspace's service: it comes back at the same address. */
-  #repairService(service: V1Service, deleted: boolean, pods: Watched<V1Pod>): void {
+  /** Somebody changed or deleted a running workspace's service: it comes back as it was, at the same address. */
+  #lookAtService(service: V1Service, deleted: boolean, pods: Watched<V1Pod>): void {
     const id = workspaceOf(service);
     if (id === undefined) return;
     this.#repaired.delete(id);
-    if (!deleted || this.#closed || this.#stopping.has(id)) return;
     const pod = podOf(pods, id);
-    if (pod?.metadata === undefined || podState(pod).kind !== "running") return;
-    const wanted = workspaceService(pod.metadata.labels ?? {}, pod.metadata, service.spec?.clusterIP);
-    this.#repaired.set(id, this.#repair(wanted));
+    if (pod === undefined) return;
+    const wanted = serviceBehind(pod, service.spec?.clusterIP);
+    if (deleted || !isAsPut(wanted?.spec, service.spec)) void this.#repairService(id, pod, wanted);
   }
 
-  /** Without its policy a namespace's pods would talk to anybody. */
-  async #repairPolicy(policy: V1NetworkPolicy, deleted: boolean): Promise<void> {
-    const teamId = policy.metadata?.labels?.[TEAM_LABEL];
-    if (!deleted || teamId === undefined || this.#closed) return;
+  /** Puts it again; whoever asks for it meanwhile waits for that. */
+  async #repairService(id: string, pod: V1Pod, wanted = serviceBehind(pod)): Promise<V1Service | undefined> {
+    if (wanted === undefined || this.#closed || this.#stopping.has(id) || podState(pod).kind !== "running") return;
+    const repaired = this.#repair(wanted);
+    this.#repaired.set(id, repaired);
+    return await repaired;
+  }
+
+  /** Without its policy, or with another one, a namespace's pods would talk to anybody. */
+  #lookAtPolicy(policy: V1NetworkPolicy, deleted: boolean): void {
+    const { labels, namespace } = policy.metadata ?? {};
+    const teamId = labels?.[TEAM_LABEL];
+    if (teamId === undefined || namespace !== namespaceOf(this.#settings, teamId) || this.#closed) return;
+    const wanted = networkPolicy(this.#settings, teamId);
+    if (policy.metadata?.name !== wanted.metadata?.name || (!deleted && isAsPut(wanted.spec, policy.spec))) return;
     // Its whole namespace may be gone.
     this.#teams.delete(teamId);
-    await this.#repair(networkPolicy(this.#settings, teamId));
+    void this.#repair(wanted, deleted ? 0 : CHANGED_MS);
   }
 
   /** Again for a while where it is refused: the address of a service may not be free yet at the moment of its deletion. */
-  async #repair<T extends V1Service | V1NetworkPolicy>(object: T): Promise<T | undefined> {
+  async #repair<T extends V1Service | V1NetworkPolicy>(object: T, afterMs = 0): Promise<T | undefined> {
+    if (afterMs > 0) await sleep(afterMs);
     const where = { kind: object.kind, namespace: object.metadata?.namespace, name: object.metadata?.name };
     for (const until = Date.now() + REPAIR_MS; ; await sleep(ASK_AGAIN_MS / 4)) {
+      if (this.#closed) return undefined;
       try {
         const made = await this.#client.apply(object);
-        this.#log.warn(where, "an object that somebody deleted was made again");
+        this.#log.warn(where, "an object that somebody changed or deleted was put again");
         return made;
       } catch (error) {
         // A namespace that is being deleted takes nothing new, and needs nothing.
-        if (!isForbidden(error) && !isNotFound(error) && !this.#closed && Date.now() < until) continue;
-        this.#log.warn({ err: error, ...where }, "a deleted object could not be made again");
+        if (!isForbidden(error) && !isNotFound(error) && Date.now() < until) continue;
+        this.#log.warn({ err: error, ...where }, "an object that somebody changed or deleted could not be put again");
         return undefined;
       }
     }
@@ -518,9 +544,10 @@ export class KubernetesLauncher implements Launcher {
     };
   }
 
-  /** What a pod waits for; of a volume, which and why. */
+  /** What a pod waits for; of a volume, which and why, and of a node, whether there is one that is large enough. */
   async #inWords(pod: V1Pod, sentence: string): Promise<string> {
-    if (!waitsForVolume(pod)) return sentence;
+    if (!isUnscheduled(pod)) return sentence;
+    if (!waitsForVolume(pod)) return unscheduledSentence(pod, (await this.#watch()).nodes.all());
     return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
   }
 

@@ -2,7 +2,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { KubernetesObject, V1Service } from "@kubernetes/client-node";
+import { type KubernetesObject, PatchStrategy, type V1NetworkPolicy, type V1Service } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { usageWithin } from "#server/jupyter/usage.ts";
@@ -210,13 +210,40 @@ it("makes a service again that somebody deleted, at the same address", async () 
   await expect.poll(opened, { timeout: 30_000, interval: 500 }).toBe(200);
 });
 
-it("finds running pods after a restart of the broker's reconciler", async () => {
+it("puts a service and a policy again as they were when somebody changes them", async () => {
+  const namespace = namespaceOf(settings, (await row(first)).teamId);
+  const service = { apiVersion: "v1", kind: "Service", metadata: { name: first, namespace } };
+  const policy = {
+    ...{ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" },
+    metadata: { name: "sluice-workspaces", namespace },
+  };
+  const [selector, egress] = [
+    async () => (await cluster.objects.read<V1Service>(service)).spec?.selector,
+    async () => (await cluster.objects.read<V1NetworkPolicy>(policy)).spec?.egress,
+  ];
+  const before = [await selector(), await egress()];
+  const change = async (object: KubernetesObject & { spec: object }) =>
+    await cluster.objects.patch(object, undefined, undefined, "tester", undefined, PatchStrategy.MergePatch);
+  await change({ ...service, spec: { selector: { "sluice.dev/workspace": "elsewhere" } } });
+  await change({ ...policy, spec: { egress: [{}] } });
+  expect([await egress()]).toEqual([[{}]]);
+  await expect.poll(async () => [await selector(), await egress()], { timeout: 10_000 }).toEqual(before);
+});
+
+it("finds running pods after a restart of the broker's reconciler, and a service that was deleted meanwhile", async () => {
+  const { endpoint, teamId } = await row(first);
+  await installation.launcher().close();
+  const metadata = { name: first, namespace: namespaceOf(settings, teamId) };
+  await cluster.objects.delete({ apiVersion: "v1", kind: "Service", metadata });
   await installation.restartReconciler();
   await expect
     .poll(async () => (await installation.launcher().observe(first)).state, { timeout: 10_000 })
     .toBe("running");
   await observed(first, "running$");
   expect((await row(first)).generation).toBe(1);
+  expect(await installation.launcher().endpoint(first)).toBe(endpoint);
+  const made = await cluster.objects.read<V1Service>({ apiVersion: "v1", kind: "Service", metadata });
+  expect(endpoint).toBe(`http://${made.spec?.clusterIP}:8888`);
 });
 
 it("says so when somebody deletes the pod, and start brings the files back", async () => {
@@ -237,20 +264,26 @@ it("keeps the home over a stop, and deletes everything with the workspace", asyn
   await stop(world.member.ctx, { id: first });
   await observed(first, "stopped");
   expect(await left(first)).toEqual(["PersistentVolumeClaim"]);
+  // Its volume was made by hand: the cluster makes it no larger.
+  await installation.restartReconciler({ ...settings, home: { ...settings.home, size: "2Gi" } });
   await start(world.member.ctx, { id: first });
   await observed(first, "running$");
+  expect(await told(first)).toContain("The home folder stays at 1Gi: the cluster does not make it 2Gi (");
+  await installation.restartReconciler();
   expect(await inNotebook(first, 'print(open("/home/user/kept.txt").read())')).toBe("still here");
   await remove(world.member.ctx, { id: first });
   await observed(first, "removed");
   await expect.poll(() => left(first), { timeout: 15_000 }).toEqual([]);
 });
 
-it("names what is wrong when the image is missing", async () => {
+it("names what is wrong when the image cannot be had, and waits while its registry is away", async () => {
   const id = await launch("no image", "no-image");
-  await observed(
-    id,
-    "failed: The workspace did not start. The registry of the image localhost/is-not-there:1 cannot be reached: .*connection refused. Start again later",
-  );
+  await expect
+    .poll(() => told(id), { timeout: 30_000, interval: 200 })
+    .toMatch(/The registry of the image localhost\/is-not-there:1 cannot be reached: .*connection refused/);
+  expect((await row(id)).observed).toBe("starting");
+  await stop(world.member.ctx, { id });
+  await observed(id, "stopped");
 });
 
 it("names the quota that is used up", async () => {
@@ -265,7 +298,9 @@ it("names what no node has, while it waits", async () => {
   const id = await launch("no room", "no-room");
   await expect
     .poll(() => told(id), { timeout: 30_000, interval: 100 })
-    .toContain("No node has room for this workspace: too little CPU (it asks for 500) on 1 of 1 node");
+    .toMatch(
+      /No node has room for this workspace: too little CPU \(it asks for 500, and the largest node has \d+m?\) on 1 of 1 node\. It cannot start like this/,
+    );
   await stop(world.member.ctx, { id });
   await observed(id, "stopped");
 });

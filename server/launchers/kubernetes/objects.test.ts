@@ -239,6 +239,17 @@ describe("settings", () => {
       { network: { ...good.network, to: [{ addresses: "169.254.0.0/16" }] } },
       "hand out credentials",
     ],
+    // Without its own words nothing would be left out of it.
+    ...["10.0.0.0/0", "fd00::/0", "0:0::/0", "0.0.0.0/00"].map((addresses): [string, object, string] => [
+      `all addresses by other words: ${addresses}`,
+      { network: { ...good.network, to: [{ addresses }] } },
+      "only 0.0.0.0/0 and ::/0 may, written so",
+    ]),
+    ...["10.0.0.0/33", "fd00::/129", "10.0.0/8"].map((addresses): [string, object, string] => [
+      `what is no network: ${addresses}`,
+      { network: { ...good.network, to: [{ addresses }] } },
+      "there is no such network",
+    ]),
     [
       "a port that there is not, of pods",
       { network: { ...good.network, to: [{ namespace: { a: "b" }, ports: [70_000] }] } },

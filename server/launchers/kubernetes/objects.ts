@@ -25,18 +25,23 @@ import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-proc
 import type { DatasetMount, Orphan, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { readAmount } from "./amount.ts";
-import type { KubernetesSettings, Peer, Size } from "./settings.ts";
+import { type KubernetesSettings, LEFT_OUT, type Peer, type Size } from "./settings.ts";
 
 /** Who changed a field, in the objects' own records. */
 export const FIELD_MANAGER = "sluice";
 
-/** Selects everything of ours. */
+/** On everything of ours. */
 export const MANAGED = { "app.kubernetes.io/managed-by": "sluice" } as const;
+export const SELECTOR = Object.entries(MANAGED)
+  .map(([key, value]) => `${key}=${value}`)
+  .join(",");
 export const WORKSPACE_LABEL = "sluice.dev/workspace";
 export const TEAM_LABEL = "sluice.dev/team";
 /** On copies of registries' secrets; one that an admin put there has none. */
 export const PULL_SECRET_LABEL = "sluice.dev/pull-secret";
 const GENERATION = "sluice.dev/generation";
+/** Of the workspace's Service: one that is deleted is made again where the gateway looks for it. */
+const ADDRESS = "sluice.dev/address";
 
 export const JUPYTER_PORT = 8888;
 /** The workspace's user in every image. */
@@ -78,6 +83,12 @@ export function orphansAmong(
 /** Which start of the workspace a pod belongs to. */
 export function generationOf(pod: V1Pod): number {
   return Number(pod.metadata?.annotations?.[GENERATION] ?? Number.NaN);
+}
+
+/** A pod that remembers at which address its workspace's Service is. */
+export function withAddress(pod: V1Pod, service: V1Service): V1Pod {
+  const annotations = { ...pod.metadata?.annotations, [ADDRESS]: service.spec?.clusterIP ?? "" };
+  return { ...pod, metadata: { ...pod.metadata, annotations } };
 }
 
 /** A team's namespace and its rules, in the order in which they can be made. */
@@ -191,12 +202,8 @@ function policyPeer(peer: Peer): V1NetworkPolicyPeer {
     const pods = peer.pods === undefined ? {} : { podSelector: { matchLabels: peer.pods } };
     return { namespaceSelector: { matchLabels: peer.namespace }, ...pods };
   }
-  const everything: Record<string, string[]> = {
-    "0.0.0.0/0": ["169.254.0.0/16"],
-    "::/0": ["fe80::/10", "fd00:ec2::/32"],
-  };
-  const except = everything[peer.addresses];
-  return { ipBlock: { cidr: peer.addresses, ...(except === undefined ? {} : { except }) } };
+  const except = LEFT_OUT[peer.addresses];
+  return { ipBlock: { cidr: peer.addresses, ...(except === undefined ? {} : { except: [...except] }) } };
 }
 
 function portsOf(peer: Peer) {
@@ -287,12 +294,14 @@ export function workspaceSecret(
   ];
 }
 
-/** A stable address for the gateway. `clusterIP`: the one that it had before somebody deleted it. */
-export function workspaceService(
-  labels: Record<string, string>,
-  metadata: V1ObjectMeta,
-  clusterIP?: string,
-): V1Service {
+/** The Service of a workspace that runs, at its address; undefined where pod and who asks do not know that. */
+export function serviceBehind({ metadata }: V1Pod, known?: string): V1Service | undefined {
+  const address = known ?? metadata?.annotations?.[ADDRESS];
+  return metadata === undefined || !address ? undefined : workspaceService(metadata.labels ?? {}, metadata, address);
+}
+
+/** A stable address for the gateway. `clusterIP`: the one that it had before. */
+function workspaceService(labels: Record<string, string>, metadata: V1ObjectMeta, clusterIP?: string): V1Service {
   return {
     apiVersion: "v1",
     kind: "Service",

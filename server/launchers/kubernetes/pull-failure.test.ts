@@ -1,12 +1,17 @@
 /** The words for images that cannot be pulled; the inputs are what kubelet, containerd, CRI-O and registries write. */
 import type { V1Pod } from "@kubernetes/client-node";
 import { expect, it } from "vitest";
-import { pullSentence } from "./pull-failure.ts";
+import { pullFailure } from "./pull-failure.ts";
 
 const IMAGE = "registry.example/a:1";
 const pod = (...secrets: string[]): V1Pod => ({
-  spec: { containers: [{ name: "workspace", image: IMAGE }], imagePullSecrets: secrets.map((name) => ({ name })) },
+  spec: {
+    nodeName: "node-1",
+    containers: [{ name: "workspace", image: IMAGE }],
+    imagePullSecrets: secrets.map((name) => ({ name })),
+  },
 });
+const pullSentence = (...given: Parameters<typeof pullFailure>) => pullFailure(...given).sentence;
 const backOff = `Back-off pulling image "${IMAGE}": ErrImagePull: failed to pull and unpack image "${IMAGE}": failed to resolve reference "${IMAGE}": `;
 
 it("leaves out who was asked for what", () => {
@@ -36,11 +41,38 @@ it.each([`${IMAGE}: not found`, "reading manifest 1 in registry.example/a: manif
 
 it.each([
   'failed to do request: Head "https://registry.example/v2/a/manifests/1": dial tcp 10.0.0.1:443: connect: connection refused',
-  'failed to do request: Head "https://registry.example/v2/a/manifests/1": tls: failed to verify certificate: x509: certificate signed by unknown authority',
-])("says that the registry cannot be reached: %s", (why) => {
-  expect(pullSentence(pod("registry"), backOff + why)).toBe(
-    `The registry of the image ${IMAGE} cannot be reached: ${why}. Start again later; if this stays, an admin checks the registry and the nodes' way to it.`,
-  );
+  'failed to do request: Head "https://registry.example/v2/a/manifests/1": dial tcp: lookup registry.example: no such host',
+  "unexpected status from HEAD request to https://registry.example/v2/a/manifests/1: 503 Service Unavailable",
+  "pulling from host registry.example failed with status code [manifests 1]: 500 Internal Server Error",
+])("says that the registry cannot be reached, and waits: %s", (why) => {
+  const said = why.replace(/^pulling from host .*\]: /, "");
+  expect(pullFailure(pod("registry"), backOff + why)).toEqual({
+    passes: true,
+    sentence: `The registry of the image ${IMAGE} cannot be reached: ${said}. It is tried again while the start lasts; if this stays, an admin checks the registry and the nodes' way to it.`,
+  });
+});
+
+it.each([
+  "429 Too Many Requests - Server message: toomanyrequests: You have reached your unauthenticated pull rate limit. https://www.docker.com/increase-rate-limit",
+  "toomanyrequests: You have reached your pull rate limit as 'ada': authentication required for more",
+])("says that the registry limits how much is pulled, and waits: %s", (why) => {
+  const { sentence, passes } = pullFailure(pod(), backOff + why);
+  expect(passes).toBe(true);
+  expect(sentence).toContain(`lets this cluster pull no more for now: ${why}. It is tried again`);
+});
+
+it("does not wait for a registry that the nodes do not trust, nor for a disk that is full", () => {
+  const unknown =
+    'failed to do request: Head "https://registry.example/v2/a/manifests/1": tls: failed to verify certificate: x509: certificate signed by unknown authority';
+  expect(pullFailure(pod(), backOff + unknown)).toEqual({
+    passes: false,
+    sentence: `The nodes do not trust the registry of the image ${IMAGE}: ${unknown}. An admin checks its certificate, and whom the nodes trust.`,
+  });
+  const full = `failed to extract layer sha256:${"5".repeat(64)}: write /var/lib/containerd/x: no space left on device`;
+  expect(pullFailure(pod(), backOff + full)).toEqual({
+    passes: false,
+    sentence: `The disk of the node node-1 has no room for the image ${IMAGE}. Start again later, another node may take it; an admin makes room on that disk.`,
+  });
 });
 
 it("repeats what it does not know", () => {

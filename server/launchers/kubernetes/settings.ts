@@ -12,6 +12,12 @@ const words = z.record(z.string(), z.string());
 /** Where cloud machines hand out their own credentials. */
 const METADATA = ["169.254.169.254", "fd00:ec2::254"];
 
+/** What all addresses of a family leave out, by the only words for all of them. */
+export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
+  "0.0.0.0/0": ["169.254.0.0/16"],
+  "::/0": ["fe80::/10", "fd00:ec2::/32"],
+};
+
 const ports = z.array(z.int().min(1).max(65_535)).optional();
 
 /** Some of the network: pods by their labels, or addresses; `ports` are theirs, not those of a service before them. */
@@ -21,9 +27,10 @@ const peer = z.union([
     addresses: z
       .string()
       .regex(/^[0-9a-fA-F.:]+\/\d+$/, "a network such as 10.0.0.0/8")
-      .refine((cidr) => !METADATA.some((address) => contains(cidr, address)) || /\/0$/.test(cidr), {
+      .refine(isNetwork, "there is no such network")
+      .refine((cidr) => cidr in LEFT_OUT || !METADATA.some((address) => contains(cidr, address)), {
         error:
-          "it contains the address at which cloud machines hand out credentials; only 0.0.0.0/0 may, which leaves it out",
+          "it contains the address at which cloud machines hand out credentials; only 0.0.0.0/0 and ::/0 may, written so: they leave it out",
       }),
     ports,
   }),
@@ -166,10 +173,15 @@ export async function clusterSettings(): Promise<KubernetesSettings | undefined>
   return parseSettings(JSON.parse(text));
 }
 
+function isNetwork(cidr: string): boolean {
+  const [base = "", bits = ""] = cidr.split("/");
+  return isIP(base) !== 0 && Number(bits) <= (isIP(base) === 4 ? 32 : 128);
+}
+
 function contains(cidr: string, address: string): boolean {
   const [base = "", bits = ""] = cidr.split("/");
   const family = isIP(base);
-  if (family === 0 || isIP(address) !== family) return false;
+  if (!isNetwork(cidr) || isIP(address) !== family) return false;
   const list = new BlockList();
   list.addSubnet(base, Number(bits), family === 4 ? "ipv4" : "ipv6");
   return list.check(address, family === 4 ? "ipv4" : "ipv6");

@@ -11,8 +11,8 @@ import {
   silentNews,
   silentSince,
   unreadyNews,
-  volumeSentence,
 } from "./states.ts";
+import { unscheduledSentence, volumeSentence } from "./unscheduled.ts";
 
 const base: V1Pod = {
   metadata: { name: "ws-1" },
@@ -49,7 +49,7 @@ describe("a pod that comes up", () => {
     expect(podState(pod({ phase: "Pending" }))).toEqual({ kind: "waiting" });
     expect(podState(waiting("ContainerCreating"))).toEqual({ kind: "waiting" });
     // The first failure to pull may be an accident; the back-off is none.
-    expect(podState(waiting("ErrImagePull", "connection reset"))).toEqual({ kind: "waiting" });
+    expect(podState(waiting("ErrImagePull", "not found"))).toEqual({ kind: "waiting" });
     expect(podState(pod({ ...container({ running: {} }), phase: "Running" }))).toEqual({ kind: "running" });
   });
 });
@@ -62,6 +62,40 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
     ),
     "waiting",
     "No node has room for this workspace: too little CPU (it asks for 8) on 2 of 3 nodes and memory on 3 of 3 nodes. It starts when there is room; a smaller size, or a stopped workspace, helps at once.",
+  ],
+  ...[
+    "node(s) didn't match PersistentVolume's node affinity",
+    // As it was written before.
+    "node(s) had volume node affinity conflict",
+  ].flatMap((elsewhere): [string, V1Pod, "waiting", string][] => [
+    [
+      `the node of its volume is full: ${elsewhere}`,
+      unscheduled(
+        `0/4 nodes are available: 2 Insufficient cpu, 2 ${elsewhere}. preemption: 0/4 nodes are available: 2 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling.`,
+      ),
+      "waiting",
+      "The node where this workspace's files lie has no room for it: too little CPU (it asks for 8). It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
+    ],
+    [
+      `the node of its volume is gone: ${elsewhere}`,
+      unscheduled(`0/2 nodes are available: 2 ${elsewhere}.`),
+      "waiting",
+      "No node can use the volumes of this workspace: the node where its files lie is gone, or they lie on several. It starts when that node is back; an admin knows when that will be.",
+    ],
+  ]),
+  [
+    "the node of its volume is drained",
+    unscheduled(
+      "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) were unschedulable.",
+    ),
+    "waiting",
+    "The node where this workspace's files lie has no room for it: nodes are being drained. It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
+  ],
+  [
+    "nodes are tainted, without a word by what",
+    unscheduled("0/1 nodes are available: 1 node(s) had untolerated taint(s)."),
+    "waiting",
+    "No node has room for this workspace: nodes are kept for others. It starts when there is room; a smaller size, or a stopped workspace, helps at once.",
   ],
   [
     "no node has the labels",
@@ -90,6 +124,15 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
     waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/a:1": ErrImagePull: not found'),
     "failed",
     "The image registry.example/a:1 is not in its registry. Ask an admin to check its name in the settings.",
+  ],
+  [
+    "the registry is away for a while",
+    waiting(
+      "ImagePullBackOff",
+      'Back-off pulling image "registry.example/a:1": ErrImagePull: dial tcp 10.0.0.1:443: connect: connection refused',
+    ),
+    "waiting",
+    "The registry of the image registry.example/a:1 cannot be reached: dial tcp 10.0.0.1:443: connect: connection refused. It is tried again while the start lasts; if this stays, an admin checks the registry and the nodes' way to it.",
   ],
   [
     "the image must not be pulled",
@@ -182,6 +225,24 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
 
 it.each(spoken)("says what to do when %s", (_, given, kind, sentence) => {
   expect(podState(given)).toEqual({ kind, sentence });
+});
+
+it("says when no node is large enough, and that waiting does not help", () => {
+  const node = (cpu: string): V1Node => ({ status: { allocatable: { cpu, memory: "32780340Ki" } } });
+  const waits = (what: string) => unscheduled(`0/2 nodes are available: 2 Insufficient ${what}.`);
+  expect(unscheduledSentence(waits("cpu"), [node("3900m"), node("6")])).toBe(
+    "No node has room for this workspace: too little CPU (it asks for 8, and the largest node has 6) on 2 of 2 nodes. It cannot start like this: choose a smaller size, or ask an admin for a larger node.",
+  );
+  expect(unscheduledSentence(waits("cpu"), [node("16"), node("6")])).toContain(
+    "(it asks for 8) on 2 of 2 nodes. It starts",
+  );
+  const large = waits("memory");
+  const [container] = large.spec?.containers ?? [];
+  const asking = {
+    ...large,
+    spec: { containers: [{ name: "workspace", ...container, resources: { requests: { memory: "64Gi" } } }] },
+  };
+  expect(unscheduledSentence(asking, [node("16")])).toContain("(it asks for 64Gi, and the largest node has 31.2Gi)");
 });
 
 it.each(["DeletionByTaintManager", "DeletionByPodGC"])("says that it ended with its node: %s", (reason) => {

@@ -1,15 +1,11 @@
 /** What the state of a pod means to a person: a sentence that says what is wrong, and one that says what to do. */
-import type {
-  V1ContainerStateTerminated,
-  V1ContainerStatus,
-  V1Node,
-  V1Pod,
-  V1PodCondition,
-} from "@kubernetes/client-node";
+import type { V1ContainerStateTerminated, V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
 import type { PlaceNews, Restarted } from "#server/launchers/launcher.ts";
 import { formatSpan } from "#server/span.ts";
-import { pullSentence } from "./pull-failure.ts";
+import { pullFailure } from "./pull-failure.ts";
 import type { KubernetesSettings } from "./settings.ts";
+import { isUnscheduled, unscheduledSentence } from "./unscheduled.ts";
+import { firstSentence, resourceName } from "./words.ts";
 
 export type PodState =
   /** It goes on by itself; `sentence` says what it waits for, when that is more than the usual steps. */
@@ -18,7 +14,7 @@ export type PodState =
   /** It will not come up, or it has ended. `placeLost`: with its node, and by no fault of its own. */
   | { kind: "failed" | "ended"; sentence: string; placeLost?: true };
 
-/** Waiting reasons of a container that no waiting mends. */
+/** Waiting reasons of a container whose image cannot be had. */
 const IMAGE_REASONS = [
   "ImagePullBackOff",
   "InvalidImageName",
@@ -42,8 +38,15 @@ export function podState(pod: V1Pod): PodState {
   if (status?.reason === "NodeLost" || status?.phase === "Unknown") return nodeLost(pod);
   const container = status?.containerStatuses?.find(({ name }) => name === "workspace");
   const waiting = container?.state?.waiting;
-  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason))
-    return { kind: "failed", sentence: pullSentence(pod, waiting.message ?? waiting.reason) };
+  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason)) {
+    const { sentence, passes } = pullFailure(pod, waiting.message ?? waiting.reason);
+    return { kind: passes ? "waiting" : "failed", sentence };
+  }
+  if (waiting?.reason === "ErrImagePull") {
+    // The first failure may be an accident, the back-off is none.
+    const { sentence, passes } = pullFailure(pod, waiting.message ?? "");
+    return { kind: "waiting", ...(passes ? { sentence } : {}) };
+  }
   if (waiting?.reason === "CreateContainerConfigError") {
     return {
       kind: "failed",
@@ -61,8 +64,7 @@ export function podState(pod: V1Pod): PodState {
     return { kind: "ended", sentence: "JupyterLab was shut down. Start brings it back." };
   if (status?.phase === "Failed") return { kind: "ended", sentence: ended(pod, container) };
   if (container?.state?.running !== undefined) return { kind: "running" };
-  const unscheduled = unscheduledOf(pod);
-  if (unscheduled !== undefined) return { kind: "waiting", sentence: unschedulable(pod, unscheduled.message ?? "") };
+  if (isUnscheduled(pod)) return { kind: "waiting", sentence: unscheduledSentence(pod) };
   return { kind: "waiting" };
 }
 
@@ -191,49 +193,12 @@ export function refusalSentence(message: string): string {
   return `The cluster refuses the workspace: ${firstSentence(message)}. Tell an admin.`;
 }
 
-/** A volume that cannot be had: what is said of it; `use`: what it is for, where that is known. */
-export function volumeSentence(message: string, use = "the home folder or a dataset"): string {
-  return `The volume for ${use} is not there yet: ${firstSentence(message)}. If this stays, an admin checks the storage class and its free space.`;
-}
-
 /** A volume that is there and that the node cannot mount; `use`: what it is for, where that is known. */
 export function mountSentence(message: string, use = "the home folder or a dataset"): string {
   if (/Multi-Attach error/.test(message))
     return `The volume for ${use} is still attached to the node that had it last. The cluster frees it some minutes after that node is gone; start the workspace again then, or an admin removes the node (kubectl delete node).`;
   const printed = /^Output: (?:mount(?:\.\w+)?: )?(.*)$/m.exec(message)?.[1] ?? message;
   return `The volume for ${use} cannot be mounted: ${firstSentence(printed)}. If this stays, an admin checks the server that it is on, and that the nodes have what mounts it.`;
-}
-
-const NO_VOLUME =
-  /unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity|persistentvolumeclaim "\S+" not found/;
-
-/** Whether its scheduler waits for a volume. */
-export function waitsForVolume(pod: V1Pod): boolean {
-  return NO_VOLUME.test(unscheduledOf(pod)?.message ?? "");
-}
-
-function unscheduledOf(pod: V1Pod): V1PodCondition | undefined {
-  return pod.status?.conditions?.find(({ type, status }) => type === "PodScheduled" && status === "False");
-}
-
-function unschedulable(pod: V1Pod, message: string): string {
-  const nodes = Number(/^\d+\/(\d+) nodes/.exec(message)?.[1] ?? 0);
-  if (waitsForVolume(pod)) return volumeSentence(message);
-  const requests = pod.spec?.containers[0]?.resources?.requests ?? {};
-  const lacking = [...message.matchAll(/(\d+) Insufficient ([\w./-]*\w)/g)].map(([, count = "", name = ""]) => {
-    const asked = requests[name] === undefined ? "" : ` (it asks for ${requests[name]})`;
-    return `${resourceName(name)}${asked} on ${count} of ${nodes} ${nodes === 1 ? "node" : "nodes"}`;
-  });
-  const reasons: string[] = lacking.length === 0 ? [] : [`too little ${lacking.join(" and ")}`];
-  if (/didn't match Pod's node affinity\/selector/.test(message)) {
-    const selector = Object.entries(pod.spec?.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`);
-    reasons.push(`no node has the label ${selector.join(", ") || "that its size asks for"}`);
-  }
-  const taint = /had untolerated taint(?:\(s\))? \{([^}]*)\}/.exec(message)?.[1];
-  if (taint !== undefined) reasons.push(`nodes are kept for others (${taint.trim()})`);
-  if (/were unschedulable/.test(message)) reasons.push("nodes are being drained");
-  const why = reasons.length === 0 ? firstSentence(message) : reasons.join("; ");
-  return `No node has room for this workspace: ${why}. It starts when there is room; a smaller size, or a stopped workspace, helps at once.`;
 }
 
 function crashed(pod: V1Pod, container: V1ContainerStatus | undefined): string {
@@ -304,24 +269,4 @@ function disrupted(pod: V1Pod, reason: string): PodState {
 /** `limits.cpu=2,limits.memory=4Gi` */
 function amounts(text: string): Map<string, string> {
   return new Map(text.split(",").map((part) => part.split("=") as [string, string]));
-}
-
-function resourceName(name: string): string {
-  const words: Record<string, string> = {
-    cpu: "CPU",
-    memory: "memory",
-    "ephemeral-storage": "disk space",
-    pods: "pods",
-    storage: "storage",
-  };
-  const [prefix, bare] =
-    name.startsWith("limits.") || name.startsWith("requests.") ? name.split(/\.(.*)/s) : [undefined, name];
-  const word = words[bare ?? name] ?? name;
-  return prefix === "limits" ? `${word} (limit)` : word;
-}
-
-/** Without what repeats or only a developer reads, and without a full stop. */
-function firstSentence(text: string): string {
-  const [first = ""] = text.trim().split(/(?<=[^.])\.\s|\n/);
-  return first.replace(/\.$/, "").slice(0, 300);
 }

@@ -3,7 +3,7 @@ import type { CoreV1Event, V1Pod } from "@kubernetes/client-node";
 import type { DatasetMount } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { type ClusterClient, isNotFound } from "./cluster-client.ts";
-import { volumeSentence } from "./states.ts";
+import { volumeSentence } from "./unscheduled.ts";
 
 type Core = Pick<ClusterClient["core"], "readNamespacedPersistentVolumeClaim" | "listNamespacedEvent">;
 

@@ -1,7 +1,11 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { auditEvents, imageVersions, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { auditEvents, images, imageVersions, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { resetEnv } from "#server/env.ts";
 import { newId } from "#server/ids.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
@@ -22,6 +26,28 @@ beforeAll(async () => {
 afterAll(() => test.drop());
 
 const versions = async () => (await listVersions(world.admin.ctx)).versions;
+/** Runs it as an installation on a cluster whose settings name images for these environments. */
+async function onCluster<T>(environments: string[], what: () => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(path.join(tmpdir(), "sluice-images-"));
+  const file = path.join(folder, "kubernetes.json");
+  const size = { cpu: { request: "1", limit: "1" }, memory: { request: "1Gi", limit: "1Gi" } };
+  const settings = {
+    ...{ sizes: { small: size }, home: { size: "1Gi" }, team: {} },
+    environments: Object.fromEntries(environments.map((name) => [name, { image: "a:1", size: "small" }])),
+    network: { from: [{ addresses: "10.0.0.0/8" }], to: [] },
+  };
+  await writeFile(file, JSON.stringify(settings));
+  vi.stubEnv("SLUICE_LAUNCHERS", "kubernetes");
+  vi.stubEnv("SLUICE_KUBERNETES_SETTINGS", file);
+  resetEnv();
+  try {
+    return await what();
+  } finally {
+    vi.unstubAllEnvs();
+    resetEnv();
+    await rm(folder, { recursive: true });
+  }
+}
 const launch = (name: string) => create(world.member.ctx, { name, image: "cuda-python" });
 
 it("a retired environment is launched no more, workspaces that have it start again, and it can be approved", async () => {
@@ -112,4 +138,20 @@ it("is listed with its start time, who has approved it, what it holds and which 
     version: { approved: { by: world.admin.name, at: approvedAt.toISOString() } },
     older: [{ id, version: old.version }],
   });
+});
+
+it("an environment that the cluster has no image for is in no catalogue, and one that was proposed as an image is", async () => {
+  const names = async () => (await list(world.member.ctx)).images.map(({ name }) => name);
+  const there = await names();
+  expect(there).toContain("cuda-python");
+  expect(await onCluster(["jax"], names)).not.toContain("cuda-python");
+  await expect(onCluster(["jax"], () => launch("nowhere"))).rejects.toThrow('There is no environment "cuda-python"');
+  expect(await onCluster(["cuda-python"], names)).toContain("cuda-python");
+  const reference = `registry.example/own@sha256:${"0".repeat(64)}`;
+  const proposal = { title: "Own", description: "", source: { kind: "image", reference } };
+  const imageId = newId("img");
+  await test.db.insert(images).values({ id: imageId, name: "own", title: "Own", description: "" });
+  const version = { version: "1", state: "approved", buildState: "ready", spec: {}, proposal } as const;
+  await test.db.insert(imageVersions).values({ id: newId("imv"), imageId, ...version });
+  expect(await onCluster([], names)).toEqual(["own"]);
 });

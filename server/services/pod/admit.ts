@@ -10,7 +10,7 @@ import { parse } from "#server/parse.ts";
 import { podSettings } from "./settings.ts";
 
 /**
- * The cluster's API server asks about a pod with the label `sluice.dev/gpu` that somebody applies: it comes in changed,
+ * The cluster's API server asks about a pod with a label that asks for a GPU, which somebody applies: it comes in changed,
  * so that it borrows, or is refused with the reason. Gives away nothing, changes nothing, and needs no credential: what
  * a pod may borrow is decided when it shows its account's token.
  */

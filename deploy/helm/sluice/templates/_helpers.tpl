@@ -39,8 +39,18 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- .Values.broker.tls.existingSecret | default (printf "%s-broker-tls" (include "sluice.name" .)) }}
 {{- end }}
 
+{{- /* Whether somebody else than the world vouches for the broker: ca.crt of the settings says who. */ -}}
+{{- define "sluice.hasAuthority" -}}
+{{- if or (not .Values.broker.tls.existingSecret) .Values.workspaces.certificateAuthority }}yes{{ end }}
+{{- end }}
+
 {{- define "sluice.brokerUrl" -}}
 {{- .Values.broker.url | default (printf "https://%s-broker.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.broker.service.port) }}
+{{- end }}
+
+{{- /* Where the portal asks the gateway how it is: its public address may lead nowhere from inside the cluster. */ -}}
+{{- define "sluice.gatewayInternalUrl" -}}
+{{- printf "http://%s-gateway.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.gateway.service.port }}
 {{- end }}
 
 {{- /* The environment of every process of the control plane. */ -}}
@@ -53,7 +63,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 - { name: SLUICE_TIME_ZONE, value: {{ .Values.timeZone | quote }} }
 - { name: SLUICE_LAUNCHERS, value: kubernetes }
 - { name: SLUICE_KUBERNETES_SETTINGS, value: /etc/sluice/kubernetes.json }
-{{- if not .Values.broker.tls.existingSecret }}
+{{- if include "sluice.hasAuthority" . }}
 - { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice/ca.crt }
 {{- end }}
 - name: DATABASE_URL

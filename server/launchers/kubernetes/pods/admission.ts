@@ -2,7 +2,7 @@
 import type { V1Pod } from "@kubernetes/client-node";
 import { z } from "zod";
 import { borrowingPod, isBorrowing, obstacle, type Surroundings } from "./borrowing-pod.ts";
-import { GPU_LABEL, wishOf } from "./wish.ts";
+import { asksForGpu, wishOf } from "./wish.ts";
 
 /** As much of a review as is looked at. */
 export const admissionReview = z.object({
@@ -45,7 +45,7 @@ export function admit({ request }: AdmissionReview, around: Surroundings): Admis
   const refuse = (message: string) => answer({ allowed: false, status: { code: 422, message: `Sluice: ${message}` } });
   const pod = request.object as V1Pod;
   const labels = request.object.metadata.labels ?? {};
-  if (!(GPU_LABEL in labels) || isBorrowing(pod)) return answer({ allowed: true });
+  if (!asksForGpu(labels) || isBorrowing(pod)) return answer({ allowed: true });
   const asked = wishOf(labels, request.namespace, around.settings);
   if (!asked.ok) return refuse(asked.message);
   const problem = obstacle(pod);
@@ -57,6 +57,7 @@ export function admit({ request }: AdmissionReview, around: Surroundings): Admis
 /** `add` sets a member that is there already, too. */
 function patchOf({ metadata, spec }: V1Pod) {
   return [
+    { op: "add", path: "/metadata/labels", value: metadata?.labels ?? {} },
     { op: "add", path: "/metadata/annotations", value: metadata?.annotations ?? {} },
     { op: "add", path: "/spec/volumes", value: spec?.volumes },
     { op: "add", path: "/spec/initContainers", value: spec?.initContainers },

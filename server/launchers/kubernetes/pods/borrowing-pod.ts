@@ -6,7 +6,7 @@
  */
 import type { V1Container, V1EnvVar, V1Pod, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { PodSettings } from "../settings.ts";
-import { CONTAINERS_ANNOTATION, type Wish } from "./wish.ts";
+import { CONTAINERS_ANNOTATION, GPU_LABEL, type Wish } from "./wish.ts";
 
 /** Where the volume with libraries and socket lies in every container. */
 export const FOLDER = "/sluice";
@@ -59,7 +59,8 @@ export function borrowingPod(pod: V1Pod, wish: Wish, around: Surroundings): V1Po
   if (around.authority !== undefined) annotations[AUTHORITY_ANNOTATION] = around.authority;
   return {
     ...pod,
-    metadata: { ...pod.metadata, annotations },
+    // By this label whoever follows borrowing pods selects them.
+    metadata: { ...pod.metadata, annotations, labels: { [GPU_LABEL]: "", ...pod.metadata?.labels } },
     spec: {
       ...pod.spec,
       volumes: [...(pod.spec.volumes ?? []), ...volumes(around)],

@@ -138,6 +138,15 @@ describe("The answer to the API server", () => {
     expect(isBorrowing({ spec: { containers: [], initContainers: value("/spec/initContainers") } })).toBe(true);
   });
 
+  it("makes one borrow that asks for memory alone, with the label by which borrowing pods are followed", () => {
+    const { patch = "" } = answer(plain, { app: "train", "sluice.dev/gpu-memory": "40G" });
+    const ops = JSON.parse(Buffer.from(patch, "base64").toString()) as { path: string; value: unknown }[];
+    const value = (path: string) => ops.find((op) => op.path === path)?.value;
+    expect(value("/metadata/labels")).toEqual({ app: "train", "sluice.dev/gpu-memory": "40G", "sluice.dev/gpu": "" });
+    expect(JSON.stringify(value("/spec/initContainers"))).toContain("--gpu=40G");
+    expect(answer(plain, { "sluice.dev/gpu-team": "nlp" })).toEqual({ uid: "u", allowed: true });
+  });
+
   it("is no patch for a pod that has been through here", () => {
     expect(answer(borrowingPod(plain, wish, around))).toEqual({ uid: "u", allowed: true });
   });

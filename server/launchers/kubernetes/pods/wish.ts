@@ -2,7 +2,7 @@
 import { parseAmount } from "#server/scheduler/amount.ts";
 import type { PodSettings } from "../settings.ts";
 
-/** The label that makes a pod borrow; the others say more about it. */
+/** The label that makes a pod borrow, as that for GPU memory does; the others say more about it. */
 export const GPU_LABEL = "sluice.dev/gpu";
 export const LABELS = {
   memory: `${GPU_LABEL}-memory`,
@@ -12,6 +12,9 @@ export const LABELS = {
 } as const;
 /** An annotation: which containers get the GPU, where not all do. */
 export const CONTAINERS_ANNOTATION = `${GPU_LABEL}-containers`;
+
+/** Whether a pod with these labels borrows. */
+export const asksForGpu = (labels: Record<string, string>): boolean => GPU_LABEL in labels || LABELS.memory in labels;
 
 /** As long as `%gpu attach` waits is too short for a program that nobody watches. */
 const DEFAULT_WAIT_SECONDS = 3600;
