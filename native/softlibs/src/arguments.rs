@@ -1,6 +1,6 @@
 //! A call's arguments by the names of its declaration.
 
-use crate::memory::{Fault, Matrix, Memory, Place, Vector, load_numbers, store};
+use crate::memory::{Fault, Matrix, Memory, Place, Vector, collected, load_numbers, store, zeros};
 use crate::number::{Field, Op};
 use crate::{Problem, invalid};
 use bytemuck::Pod;
@@ -34,7 +34,7 @@ impl Scalar {
     pub fn load<T: Field>(&self, memory: &dyn Memory, count: usize) -> Result<Vec<T>, Fault> {
         match &self.source {
             Source::Device(address) => load_numbers(memory, *address, count, self.single),
-            Source::Null => Ok(vec![T::zero(); count]),
+            Source::Null => Ok(zeros(count)),
             Source::Host(bytes) => load_numbers(&Host(bytes), 0, count, self.single),
         }
     }
@@ -98,7 +98,7 @@ impl Target {
     /// Writes numbers.
     pub fn store<T: Field>(&self, memory: &dyn Memory, outputs: &mut Outputs, data: &[T]) -> Result<(), Fault> {
         if self.single {
-            let rounded: Vec<T::Single> = data.iter().map(|value| value.rounded()).collect();
+            let rounded: Vec<T::Single> = collected(data.len(), data.iter().map(|value| value.rounded()));
             return self.store_as_is(memory, outputs, &rounded);
         }
         self.store_as_is(memory, outputs, data)

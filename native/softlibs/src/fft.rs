@@ -1,12 +1,12 @@
 //! cuFFT: transforms of one to three dimensions, of any size and layout, not scaled.
 
 use crate::arguments::Call;
-use crate::memory::{Fault, Memory, load_numbers, store_numbers};
+use crate::memory::{Fault, Memory, collected, load_numbers, store_numbers, zeros};
+use crate::meter;
 use crate::number::Field;
 use crate::objects::{Job, job};
 use crate::{Problem, invalid, unsupported};
 use num_complex::{Complex, Complex64};
-use num_traits::Zero;
 use rustfft::{FftDirection, FftPlanner};
 use sluice_protocol::library::Argument;
 
@@ -169,6 +169,12 @@ impl Plan {
         let count: usize = self.sizes.iter().product();
         let mut planner = FftPlanner::new();
         let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
+        let plan = |size: &usize| {
+            meter::expect(most_of_plan(*size));
+            planner.plan_fft(*size, direction)
+        };
+        let lines: Vec<_> = self.sizes.iter().map(plan).collect();
+        let mut scratch = zeros(lines.iter().map(|fft| fft.get_inplace_scratch_len()).max().unwrap_or(0));
         let mut result = Vec::with_capacity(self.batch);
         let real_input: Vec<f64>;
         let complex_input: Vec<Complex64>;
@@ -183,27 +189,28 @@ impl Plan {
             let first = batch * self.input.distance;
             let mut data: Vec<Complex64> = match self.form {
                 Form::FromReal => {
-                    places(&self.input, &self.sizes).map(|at| Complex::new(real_input[first + at], 0.0)).collect()
+                    let real = |at| Complex::new(real_input[first + at], 0.0);
+                    collected(count, places(&self.input, &self.sizes).map(real))
                 }
-                Form::Complex => places(&self.input, &self.sizes).map(|at| complex_input[first + at]).collect(),
+                Form::Complex => collected(count, places(&self.input, &self.sizes).map(|at| complex_input[first + at])),
                 Form::ToReal => {
-                    let given: Vec<_> = places(&self.input, &half).map(|at| complex_input[first + at]).collect();
-                    self.whole(&given, &half)
+                    let given = places(&self.input, &half).map(|at| complex_input[first + at]);
+                    self.whole(&collected(half.iter().product(), given), &half)
                 }
             };
             let mut inner = count;
             let mut outer = 1;
-            for &size in &self.sizes {
+            for fft in &lines {
+                let size = fft.len();
                 inner /= size;
-                let fft = planner.plan_fft(size, direction);
                 if inner == 1 {
-                    fft.process(&mut data);
+                    fft.process_with_scratch(&mut data, &mut scratch);
                 } else {
-                    let mut line = vec![Complex::zero(); size];
+                    let mut line = zeros(size);
                     for (block, at) in (0..outer).flat_map(|block| (0..inner).map(move |at| (block, at))) {
                         let start = block * size * inner + at;
                         line.iter_mut().enumerate().for_each(|(i, value)| *value = data[start + i * inner]);
-                        fft.process(&mut line);
+                        fft.process_with_scratch(&mut line, &mut scratch);
                         line.iter().enumerate().for_each(|(i, value)| data[start + i * inner] = *value);
                     }
                 }
@@ -239,7 +246,7 @@ impl Plan {
         let reach = self.reach(&self.output, sizes);
         let dense = reach == self.batch * sizes.iter().product::<usize>();
         let single = !self.double;
-        let mut out: Vec<E> = if dense { vec![E::zero(); reach] } else { load_numbers(memory, target, reach, single)? };
+        let mut out: Vec<E> = if dense { zeros(reach) } else { load_numbers(memory, target, reach, single)? };
         for (batch, data) in result.iter().enumerate() {
             for (index, at) in places(&self.output, sizes).enumerate() {
                 out[batch * self.output.distance + at] = element(data, index);
@@ -253,23 +260,36 @@ impl Plan {
         let rank = self.sizes.len();
         let (row, short) = (self.sizes[rank - 1], half[rank - 1]);
         let count: usize = self.sizes.iter().product();
-        (0..count)
-            .map(|index| {
-                let (line, column) = (index / row, index % row);
-                if column < short {
-                    return given[line * short + column];
-                }
-                // The number at the mirrored place, conjugated.
-                let (mut rest, mut mirrored, mut factor) = (line, 0, 1);
-                for &size in self.sizes[..rank - 1].iter().rev() {
-                    mirrored += (size - rest % size) % size * factor;
-                    factor *= size;
-                    rest /= size;
-                }
-                given[mirrored * short + row - column].conj()
-            })
-            .collect()
+        let number = |index: usize| {
+            let (line, column) = (index / row, index % row);
+            if column < short {
+                return given[line * short + column];
+            }
+            // The number at the mirrored place, conjugated.
+            let (mut rest, mut mirrored, mut factor) = (line, 0, 1);
+            for &size in self.sizes[..rank - 1].iter().rev() {
+                mirrored += (size - rest % size) % size * factor;
+                factor *= size;
+                rest /= size;
+            }
+            given[mirrored * short + row - column].conj()
+        };
+        collected(count, (0..count).map(number))
     }
+}
+
+/// Bytes that the plan of a line takes at most: the transform of a large prime is one of a longer line.
+fn most_of_plan(size: usize) -> usize {
+    let (mut largest, mut rest, mut factor) = (1, size, 2);
+    while factor * factor <= rest {
+        if rest.is_multiple_of(factor) {
+            rest /= factor;
+            largest = factor;
+        } else {
+            factor += 1;
+        }
+    }
+    32 * size + 128 * largest.max(rest)
 }
 
 /// The sizes of the complex side: of a real transform, half of the last dimension.
@@ -313,4 +333,36 @@ fn list(call: &Call, name: &str, count: usize) -> Result<Option<Vec<usize>>, Pro
         return Err(invalid(name));
     }
     bytes.chunks_exact(width).map(number).collect::<Result<_, _>>().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::tests::{Ones, needed, taken};
+
+    #[test]
+    fn plans_take_no_more_than_is_asked_for() {
+        for size in [1 << 20, 3 << 18, 1_000_000, 786_433, 1_000_003, 1_048_573, 1_048_583, 2 * 524_287, 1009 * 1013] {
+            let bytes = taken(|| FftPlanner::<f64>::new().plan_fft(size, FftDirection::Forward));
+            assert!(bytes <= most_of_plan(size) as u64 + (1 << 20), "{size}: {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_transform_without_memory_ends_before_it_takes_it() {
+        for (sizes, batch) in [(vec![1 << 20], 1), (vec![1 << 10, 1 << 10], 1), (vec![1 << 18], 5), (vec![262_147], 1)]
+        {
+            for form in [Form::Complex, Form::FromReal, Form::ToReal] {
+                let real = |is_real: bool| if is_real { sizes.clone() } else { halved(&sizes, form) };
+                let layout = |embed: Vec<usize>| {
+                    let distance = embed.iter().product();
+                    Layout { embed, step: 1, distance, standard: true }
+                };
+                let (input, output) = (layout(real(form == Form::FromReal)), layout(real(form == Form::ToReal)));
+                let plan = Plan { sizes: sizes.clone(), form, double: false, batch, input, output };
+                let mib = needed(|| plan.transform(&Ones, 0, 0, form == Form::ToReal).expect("there"));
+                assert!((20..200).contains(&mib), "{sizes:?} {form:?} takes {mib} MiB");
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Goal, Outputs, Scalar};
 use crate::blas::mixed::scalar;
 use crate::description::Description;
-use crate::memory::{Fault, Matrix, Memory, Place};
+use crate::memory::{Fault, Matrix, Memory, Place, zeros};
 use crate::number::{Field, Op, applied, gemm};
 use crate::objects::{Descriptions, Job, Step, job};
 use crate::types::{Kind, Wide, bytes_as, load_as, load_matrix, store_matrix};
@@ -209,7 +209,7 @@ impl Auxiliary {
         }
         (0..self.columns).try_for_each(|column| {
             let (address, bytes) = self.bits(index, column);
-            let mut bits = vec![0u8; bytes];
+            let mut bits = zeros::<u8>(bytes);
             for (row, value) in values.column(column).iter().enumerate() {
                 bits[row / 8] |= <u8 as From<bool>>::from(is_kept(*value)) << (row % 8);
             }
@@ -354,7 +354,7 @@ impl Matmul {
 
 /// The sum of each row.
 fn row_sums<T: Field>(matrix: &Matrix<T>) -> Vec<T> {
-    let mut sums = vec![T::zero(); matrix.rows];
+    let mut sums: Vec<T> = zeros(matrix.rows);
     for column in 0..matrix.columns {
         sums.iter_mut().zip(matrix.column(column)).for_each(|(sum, value)| *sum += *value);
     }

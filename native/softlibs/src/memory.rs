@@ -31,8 +31,7 @@ pub fn load<T: Pod>(memory: &dyn Memory, address: u64, count: usize) -> Result<V
         let bytes = (count * size_of::<T>()) as u64;
         memory.read(address.wrapping_add(bytes - 1), &mut last).map_err(|_| Fault { address, bytes })?;
     }
-    let mut out = vec![T::zeroed(); count];
-    meter::check();
+    let mut out = zeros(count);
     if count > 0 {
         memory.read(address, bytemuck::cast_slice_mut(&mut out))?;
     }
@@ -49,7 +48,7 @@ pub fn load_numbers<T: Field>(memory: &dyn Memory, address: u64, count: usize, s
     if !is_other::<T>(single) {
         return load(memory, address, count);
     }
-    Ok(load::<T::Single>(memory, address, count)?.into_iter().map(T::widened).collect())
+    Ok(collected(count, load::<T::Single>(memory, address, count)?.into_iter().map(T::widened)))
 }
 
 /// As [`store`], of numbers that lie in memory in single precision where `single`.
@@ -57,8 +56,7 @@ pub fn store_numbers<T: Field>(memory: &dyn Memory, address: u64, data: &[T], si
     if !is_other::<T>(single) {
         return store(memory, address, data);
     }
-    let rounded: Vec<T::Single> = data.iter().map(|value| value.rounded()).collect();
-    store(memory, address, &rounded)
+    store(memory, address, &collected(data.len(), data.iter().map(|value| value.rounded())))
 }
 
 /// Whether numbers in memory are not what is computed with.
@@ -99,13 +97,17 @@ impl Vector {
     pub fn load<T: Field>(&self, memory: &dyn Memory) -> Result<Vec<T>, Fault> {
         if self.step.unsigned_abs() > FAR {
             let at = |index| self.address + (self.place(index) * bytes_of::<T>(self.single)) as u64;
-            return (0..self.count).map(|index| Ok(load_numbers(memory, at(index), 1, self.single)?[0])).collect();
+            let mut out = room(self.count);
+            for index in 0..self.count {
+                out.push(load_numbers(memory, at(index), 1, self.single)?[0]);
+            }
+            return Ok(out);
         }
         let all: Vec<T> = load_numbers(memory, self.address, self.span(), self.single)?;
         if self.step == 1 {
             return Ok(all);
         }
-        Ok((0..self.count).map(|index| all[self.place(index)]).collect())
+        Ok(collected(self.count, (0..self.count).map(|index| all[self.place(index)])))
     }
 
     /// Sets its elements; what lies between them stays.
@@ -193,6 +195,20 @@ pub fn room<T>(count: usize) -> Vec<T> {
     data
 }
 
+/// So many elements, in such room.
+pub fn collected<T>(count: usize, elements: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut data = room(count);
+    data.extend(elements);
+    data
+}
+
+/// So many zeros, if the lease has memory for them; nothing is written before that is known.
+pub fn zeros<T: Zeroable>(count: usize) -> Vec<T> {
+    let data = bytemuck::zeroed_vec(count);
+    meter::check();
+    data
+}
+
 /// A column-major matrix without gaps.
 #[derive(Debug, PartialEq)]
 pub struct Matrix<T> {
@@ -204,9 +220,7 @@ pub struct Matrix<T> {
 impl<T: Copy + Zeroable> Matrix<T> {
     /// All zero.
     pub fn zero(rows: usize, columns: usize) -> Self {
-        let data = vec![T::zeroed(); rows * columns];
-        meter::check();
-        Self { rows, columns, data }
+        Self { rows, columns, data: zeros(rows * columns) }
     }
 
     /// One element.
@@ -244,8 +258,6 @@ impl<T: Copy + Zeroable> Matrix<T> {
 
 impl<T: Copy> Clone for Matrix<T> {
     fn clone(&self) -> Self {
-        let mut data = room(self.data.len());
-        data.extend_from_slice(&self.data);
-        Self { data, ..*self }
+        Self { data: collected(self.data.len(), self.data.iter().copied()), ..*self }
     }
 }

@@ -46,6 +46,8 @@ pub fn metered<R>(lender: &dyn Lender, work: impl FnOnce() -> R) -> Result<R, Sh
     if call.lent.get() > 0 {
         lender.take_back(call.lent.get());
     }
+    #[cfg(test)]
+    tests::LATE.set(outcome.is_ok() && call.short.get().is_some());
     match (outcome, call.short.get()) {
         // What it computed without memory to copy into is nothing.
         (_, Some(short)) => Err(short),
@@ -61,6 +63,15 @@ pub(crate) fn check() {
     }
 }
 
+/// Ends the call if the lease has no memory for so many bytes more, which others allocate and write at once.
+pub(crate) fn expect(bytes: usize) {
+    current(|call| {
+        call.take(bytes);
+        call.give(bytes);
+    });
+    check();
+}
+
 fn current<R>(look: impl FnOnce(&Call<'_>) -> R) -> Option<R> {
     // SAFETY: `metered` puts the call there while it is alive, and takes it away before.
     CALL.try_with(Cell::get).ok().flatten().map(|call| look(unsafe { call.as_ref() }))
@@ -73,6 +84,8 @@ impl Call<'_> {
         let due = taken.saturating_sub(FREE).next_multiple_of(PIECE);
         let more = due.saturating_sub(self.lent.get());
         if more == 0 || self.short.get().is_some() {
+            #[cfg(test)]
+            tests::TAKEN_AFTER.set(tests::TAKEN_AFTER.get() || more > 0);
             return;
         }
         if self.lender.lend(more) {
@@ -130,9 +143,10 @@ unsafe impl GlobalAlloc for Metered {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::memory::{Fault, Matrix, Memory, load};
+    use crate::memory::{Fault, Matrix, Memory, load, store_numbers};
+    use crate::types::{Kind, bytes_as, load_as};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[global_allocator]
@@ -159,7 +173,37 @@ mod tests {
         }
     }
 
-    struct Ones;
+    thread_local! {
+        /// Whether a call that was short of memory went on to its end, or took more.
+        pub static LATE: Cell<bool> = const { Cell::new(false) };
+        pub static TAKEN_AFTER: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// MiB that a call needs, more or less; with less it ends where it is short of memory.
+    pub fn needed(call: impl Fn()) -> u64 {
+        for mib in (0..).step_by(5) {
+            TAKEN_AFTER.set(false);
+            match metered(&Purse::with(mib * MIB), &call) {
+                Ok(()) => return mib,
+                Err(short) => assert!(!LATE.get() && !TAKEN_AFTER.get(), "{mib} MiB, {short:?}"),
+            }
+        }
+        unreachable!("the call needs more than there is")
+    }
+
+    /// Bytes that a call takes at most at the same time, to a whole MiB.
+    pub fn taken<R>(call: impl FnOnce() -> R) -> u64 {
+        let purse = Purse::with(1 << 40);
+        let outcome = metered(&purse, || {
+            let free: Vec<u8> = Vec::with_capacity(FREE as usize);
+            call();
+            drop(free);
+        });
+        assert_eq!(outcome, Ok(()));
+        (1 << 40) - purse.1.load(Ordering::SeqCst)
+    }
+
+    pub struct Ones;
 
     impl Memory for Ones {
         fn read(&self, _address: u64, out: &mut [u8]) -> Result<(), Fault> {
@@ -206,6 +250,17 @@ mod tests {
         assert!(!reached);
         assert_eq!(purse.0.load(Ordering::SeqCst), 10 * MIB);
         assert_eq!(metered(&purse, || load::<u8>(&Ones, 0, 1 << 20).map(|all| all.len())), Ok(Ok(1 << 20)));
+    }
+
+    #[test]
+    fn what_is_turned_into_other_types_is_memory_too() {
+        let count = 4 << 20;
+        let both = needed(|| {
+            let wide: Vec<f64> = load_as(&Ones, Kind::F16, 0, count).expect("there");
+            store_numbers(&Ones, 0, &wide, true).expect("there");
+            drop(bytes_as(Kind::Bf16, &wide));
+        });
+        assert!((32 - 16 + 16 - 5..=32 - 16 + 16 + 5).contains(&both), "{both} MiB");
     }
 
     #[test]

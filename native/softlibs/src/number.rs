@@ -1,6 +1,6 @@
 //! The four types of BLAS and what they have in common.
 
-use crate::memory::Matrix;
+use crate::memory::{Matrix, collected};
 use bytemuck::Pod;
 use num_complex::{Complex, Complex32, Complex64};
 use num_traits::{Float, NumAssign};
@@ -208,7 +208,7 @@ pub fn gemm<T: Field>(alpha: T, a: &Matrix<T>, op_a: Op, b: &Matrix<T>, op_b: Op
         (op == Op::Conjugate && T::COMPLEX).then(|| Matrix {
             rows: matrix.rows,
             columns: matrix.columns,
-            data: matrix.data.iter().map(|value| value.conj()).collect(),
+            data: collected(matrix.data.len(), matrix.data.iter().map(|value| value.conj())),
         })
     };
     let (own_a, own_b) = (conjugated(a, op_a), conjugated(b, op_b));

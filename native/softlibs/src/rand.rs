@@ -3,7 +3,7 @@
 //! its own: it repeats for a seed, but is not the sequence of NVIDIA's generator of that name.
 
 use crate::arguments::Call;
-use crate::memory::store;
+use crate::memory::{collected, store};
 use crate::objects::{Job, job};
 use crate::{Problem, invalid, unsupported};
 
@@ -81,7 +81,7 @@ impl Generator {
     fn values<T, const N: usize>(self, count: usize, of: impl Fn([u32; 4]) -> [T; N]) -> Vec<T> {
         let skipped = (self.next % 4) as usize * N / 4;
         let groups = (0..(skipped + count).div_ceil(N) as u64).map(|group| philox(self.seed, self.next / 4 + group, 0));
-        groups.flat_map(of).skip(skipped).take(count).collect()
+        collected(count, groups.flat_map(of).skip(skipped).take(count))
     }
 
     fn words(self, count: usize) -> Vec<u32> {
@@ -142,16 +142,15 @@ impl Generator {
         match symbol {
             "curandGenerate" => job(move |memory, _| store(memory, target, &generator.words(count))),
             "curandGenerateUniform" => job(move |memory, _| {
-                let values: Vec<f32> = generator.words(count).into_iter().map(uniform32).collect();
-                store(memory, target, &values)
+                store(memory, target, &collected(count, generator.words(count).into_iter().map(uniform32)))
             }),
             "curandGenerateUniformDouble" => job(move |memory, _| store(memory, target, &generator.doubles(count))),
             "curandGenerateNormal" | "curandGenerateLogNormal" => {
                 let logarithmic = symbol == "curandGenerateLogNormal";
                 job(move |memory, _| {
                     let values = generator.normals(count, mean, deviation).into_iter();
-                    let values: Vec<f32> = values.map(|x| if logarithmic { x.exp() } else { x } as f32).collect();
-                    store(memory, target, &values)
+                    let values = values.map(|x| if logarithmic { x.exp() } else { x } as f32);
+                    store(memory, target, &collected(count, values))
                 })
             }
             "curandGenerateNormalDouble" => {
@@ -163,8 +162,7 @@ impl Generator {
             }),
             "curandGeneratePoisson" if lambda > 0.0 && lambda < 1e6 => job(move |memory, _| {
                 let place = |at: usize| generator.next + at as u64;
-                let values: Vec<u32> = (0..count).map(|at| generator.poisson(place(at), lambda)).collect();
-                store(memory, target, &values)
+                store(memory, target, &collected(count, (0..count).map(|at| generator.poisson(place(at), lambda))))
             }),
             _ => Err(invalid("lambda")),
         }
@@ -193,6 +191,12 @@ mod tests {
             assert_eq!(at(offset).doubles(9), doubles[offset as usize / 2..][..9]);
             assert_eq!(at(offset).normals(9, 0.0, 1.0), normals[offset as usize / 2..][..9]);
         }
+    }
+
+    #[test]
+    fn numbers_are_made_in_memory_that_the_lease_has() {
+        let mib = crate::meter::tests::needed(|| drop(Generator::default().doubles(4 << 20)));
+        assert_eq!(mib, 20, "32 MiB, of which 16 are free");
     }
 
     #[test]

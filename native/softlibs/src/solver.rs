@@ -4,7 +4,7 @@
 use crate::arguments::{Call, mirrored};
 use crate::blas::batched::{addresses, solve_lu};
 use crate::factor::{apply_q, cholesky, lu, qr, solve_cholesky};
-use crate::memory::{Fault, Matrix, Memory, Place, bytes_of, load, store, store_numbers};
+use crate::memory::{Fault, Matrix, Memory, Place, bytes_of, collected, load, store, store_numbers};
 use crate::number::{Op, applied};
 use crate::objects::{Job, Step, job, scheduled};
 use crate::spectral::{Double, eigen, singular};
@@ -107,14 +107,14 @@ fn store_pivots(memory: &dyn Memory, address: u64, pivots: &[i32], wide: bool) -
     if !wide {
         return store(memory, address, pivots);
     }
-    store(memory, address, &pivots.iter().map(|pivot| i64::from(*pivot)).collect::<Vec<i64>>())
+    store(memory, address, &collected(pivots.len(), pivots.iter().map(|pivot| i64::from(*pivot))))
 }
 
 fn load_pivots(memory: &dyn Memory, address: u64, count: usize, wide: bool) -> Result<Vec<i32>, Fault> {
     match (address, wide) {
         (0, _) => Ok(Vec::new()),
         (_, false) => load(memory, address, count),
-        _ => Ok(load::<i64>(memory, address, count)?.into_iter().map(|pivot| pivot as i32).collect()),
+        _ => Ok(collected(count, load::<i64>(memory, address, count)?.into_iter().map(|pivot| pivot as i32))),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::arguments::{Call, Goal, Scalar};
 use crate::blas::mixed::scalar;
 use crate::description::Description;
 use crate::lt::Layout;
-use crate::memory::{Fault, Matrix, Memory, Place, load, store};
+use crate::memory::{Fault, Matrix, Memory, Place, collected, load, room, store, zeros};
 use crate::number::{Field, Op, applied};
 use crate::objects::{Job, Step, job, scheduled};
 use crate::types::{Kind, Wide, bytes_as, load_as};
@@ -45,16 +45,17 @@ impl Indices {
         Ok(if self.wide {
             load::<i64>(memory, self.address, count)?.into_iter().map(from_base).collect()
         } else {
-            load::<i32>(memory, self.address, count)?.into_iter().map(|index| from_base(index.into())).collect()
+            let indices = load::<i32>(memory, self.address, count)?;
+            collected(count, indices.into_iter().map(|index| from_base(index.into())))
         })
     }
 
     fn store(&self, memory: &dyn Memory, indices: &[usize]) -> Result<(), Fault> {
         let based = indices.iter().map(|index| *index as i64 + self.base);
         if self.wide {
-            store(memory, self.address, &based.collect::<Vec<i64>>())
+            store(memory, self.address, &collected(indices.len(), based))
         } else {
-            store(memory, self.address, &based.map(|index| index as i32).collect::<Vec<i32>>())
+            store(memory, self.address, &collected(indices.len(), based.map(|index| index as i32)))
         }
     }
 }
@@ -117,16 +118,10 @@ impl Sparse {
             let outer = if self.format == CSR { self.rows } else { self.columns };
             spread(&self.first.load(memory, outer + 1)?, self.count)
         };
-        let entries: Entries<T> = first
-            .into_iter()
-            .zip(second)
-            .zip(values)
-            .map(
-                |((first, second), value)| {
-                    if self.format == CSC { (second, first, value) } else { (first, second, value) }
-                },
-            )
-            .collect();
+        let entries = first.into_iter().zip(second).zip(values).map(|((first, second), value)| {
+            if self.format == CSC { (second, first, value) } else { (first, second, value) }
+        });
+        let entries: Entries<T> = collected(self.count, entries);
         match entries.iter().position(|(row, column, _)| *row >= self.rows || *column >= self.columns) {
             Some(at) => Err(Fault { address: self.second.address + at as u64 * 4, bytes: 4 }),
             None => Ok(entries),
@@ -136,7 +131,8 @@ impl Sparse {
 
 /// The row of each element, from the offsets of rows.
 fn spread(offsets: &[usize], count: usize) -> Vec<usize> {
-    let mut rows = vec![usize::MAX; count];
+    let mut rows = room(count);
+    rows.resize(count, usize::MAX);
     for (row, pair) in offsets.windows(2).enumerate() {
         if let Some(part) = rows.get_mut(pair[0]..pair[1]) {
             part.fill(row);
@@ -147,7 +143,7 @@ fn spread(offsets: &[usize], count: usize) -> Vec<usize> {
 
 /// Where each row begins, from the row of each element.
 fn gathered(rows: &[usize], count: usize) -> Vec<usize> {
-    let mut offsets = vec![0; count + 1];
+    let mut offsets = zeros(count + 1);
     rows.iter().filter(|row| **row < count).for_each(|row| offsets[*row + 1] += 1);
     for row in 0..count {
         offsets[row + 1] += offsets[row];
@@ -266,7 +262,7 @@ fn gather(known: Find) -> Result<Job, Problem> {
     let size = y.made_with("size")?.max(0) as usize;
     job(move |memory, _| {
         let all: Vec<u8> = load(memory, source, size * kind.bytes())?;
-        let mut out = Vec::with_capacity(count * kind.bytes());
+        let mut out = room(count * kind.bytes());
         for index in indices.load(memory, count)? {
             let fault = Fault { address: indices.address, bytes: 4 };
             let at = index.checked_mul(kind.bytes()).ok_or(fault)?;
@@ -298,14 +294,15 @@ fn turn<T: Field>(call: &Call, kind: Kind) -> Result<Job, Problem> {
     job(move |memory, _| {
         let outer = spread(&a.first.load(memory, m + 1)?, count);
         let inner = a.second.load(memory, count)?;
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by_key(|at| (inner[*at], outer[*at]));
-        let sorted: Vec<usize> = order.iter().map(|at| outer[*at]).collect();
+        let mut order = collected(count, 0..count);
+        // Without memory beside it, which a stable one takes; of equal ones the first stays first.
+        order.sort_unstable_by_key(|at| (inner[*at], outer[*at], *at));
+        let sorted = collected(count, order.iter().map(|at| outer[*at]));
         narrow(offsets, base).store(memory, &gathered(&inner, n))?;
         narrow(rows, base).store(memory, &sorted)?;
         if with_values {
             let all: Vec<T> = load_as(memory, kind, a.values, count)?;
-            let turned: Vec<T> = order.iter().map(|at| all[*at]).collect();
+            let turned = collected(count, order.iter().map(|at| all[*at]));
             store(memory, values, &bytes_as(kind, &turned))?;
         }
         Ok(())
@@ -326,16 +323,16 @@ fn sort(call: &Call, by_columns: bool) -> Result<Job, Problem> {
             // Offsets may begin with one; only their differences count.
             let offsets = outer.load(memory, lines + 1)?;
             let begin = offsets[0];
-            spread(&offsets.iter().map(|offset| offset - begin).collect::<Vec<usize>>(), count)
+            spread(&collected(lines + 1, offsets.iter().map(|offset| offset - begin)), count)
         } else {
             outer.load(memory, count)?
         };
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by_key(|at| {
+        let mut order = collected(count, 0..count);
+        order.sort_unstable_by_key(|at| {
             let (outer, inner) = (outer_indices[*at], inner_indices[*at]);
-            if by_columns { (inner, outer) } else { (outer, inner) }
+            if by_columns { (inner, outer, *at) } else { (outer, inner, *at) }
         });
-        let ordered = |all: &[usize]| order.iter().map(|at| all[*at]).collect::<Vec<usize>>();
+        let ordered = |all: &[usize]| collected(count, order.iter().map(|at| all[*at]));
         inner.store(memory, &ordered(&inner_indices))?;
         if !compressed {
             outer.store(memory, &ordered(&outer_indices))?;

@@ -1,6 +1,6 @@
 //! Elements of any cudaDataType, computed with in one of the four types of BLAS.
 
-use crate::memory::{Fault, Matrix, Memory, Place, Vector, load, store};
+use crate::memory::{Fault, Matrix, Memory, Place, Vector, collected, load, store, zeros};
 use crate::number::Field;
 use crate::{Problem, unsupported};
 use bytemuck::Pod;
@@ -112,7 +112,7 @@ fn widened<S: Pod, T: Field>(
         let (real, imaginary) = parts(value);
         T::from_parts(real, imaginary)
     });
-    Ok(wide.collect())
+    Ok(collected(count, wide))
 }
 
 /// Elements of a kind, computed with as `T`.
@@ -134,11 +134,14 @@ pub fn load_as<T: Field>(memory: &dyn Memory, kind: Kind, address: u64, count: u
 pub fn bytes_as<T: Field>(kind: Kind, data: &[T]) -> Vec<u8> {
     fn cast<S: Pod, T: Field>(data: &[T], narrow: impl Fn(f64, f64) -> S) -> Vec<u8> {
         if TypeId::of::<S>() == TypeId::of::<T>() {
-            return bytemuck::cast_slice(data).to_vec();
+            return collected(size_of_val(data), bytemuck::cast_slice(data).iter().copied());
         }
         let part = |value: T::Real| value.to_f64().unwrap_or(f64::NAN);
-        let narrowed: Vec<S> = data.iter().map(|value| narrow(part(value.re()), part(value.im()))).collect();
-        bytemuck::cast_slice(&narrowed).to_vec()
+        let mut bytes = zeros(data.len() * size_of::<S>());
+        for (to, value) in bytes.chunks_exact_mut(size_of::<S>()).zip(data) {
+            to.copy_from_slice(bytemuck::bytes_of(&narrow(part(value.re()), part(value.im()))));
+        }
+        bytes
     }
     match kind {
         Kind::F32 => cast(data, |real, _| real as f32),
@@ -160,7 +163,7 @@ pub fn load_vector<T: Field>(memory: &dyn Memory, kind: Kind, vector: Vector) ->
     }
     let step = vector.step.unsigned_abs() as usize;
     let all: Vec<T> = load_as(memory, kind, vector.address, (vector.count - 1) * step + 1)?;
-    let mut out: Vec<T> = all.into_iter().step_by(step).collect();
+    let mut out = collected(vector.count, all.into_iter().step_by(step));
     if vector.step < 0 {
         out.reverse();
     }

@@ -47,9 +47,9 @@ impl SoftDevice {
         let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
         let step = libraries.prepare(call.library, call.function, call.arguments);
         drop(libraries);
-        let name = sluice_api::libraries::library((call.library >> 16) as u16)
-            .and_then(|library| library.numbered(call.function))
-            .map_or("", |function| function.symbol.as_str());
+        let library = sluice_api::libraries::library((call.library >> 16) as u16);
+        let name =
+            library.and_then(|library| library.numbered(call.function)).map_or("", |function| function.symbol.as_str());
         match step {
             Err(refused) => {
                 done(Ok(LibraryAnswer { status: refused.status, text: refused.text, outputs: Vec::new() }));
@@ -60,22 +60,26 @@ impl SoftDevice {
                 Ok(())
             }
             Ok(Step::Queue(work)) => {
-                let job = self.job(name, work);
-                self.timeline.submit(call.stream, Box::new(move || job().map(drop)))?;
+                let job = self.posted(name, work);
+                self.timeline.submit(call.stream, Box::new(job))?;
                 done(Ok(LibraryAnswer::default()));
                 Ok(())
             }
             Ok(Step::Wait(work)) => {
                 let job = self.job(name, work);
-                let result = Arc::new(Mutex::new(Vec::new()));
-                let written = Arc::clone(&result);
+                let answer = Arc::new(Mutex::new(LibraryAnswer::default()));
+                let written = Arc::clone(&answer);
+                let short = library.map_or(1, |library| library.source.status.alloc_failed);
                 let work = Box::new(move || {
-                    *written.lock().unwrap_or_else(PoisonError::into_inner) = job()?;
+                    *written.lock().unwrap_or_else(PoisonError::into_inner) = match job()? {
+                        Ok(outputs) => LibraryAnswer { outputs, ..LibraryAnswer::default() },
+                        Err(text) => LibraryAnswer { status: short, text, outputs: Vec::new() },
+                    };
                     Ok(())
                 });
                 let reply: Done<()> = Box::new(move |outcome| {
-                    let outputs = std::mem::take(&mut *result.lock().unwrap_or_else(PoisonError::into_inner));
-                    done(outcome.map(|()| LibraryAnswer { outputs, ..LibraryAnswer::default() }));
+                    let answer = std::mem::take(&mut *answer.lock().unwrap_or_else(PoisonError::into_inner));
+                    done(outcome.map(|()| answer));
                 });
                 self.timeline.submit_call(call.stream, false, work, reply)
             }
@@ -109,10 +113,7 @@ impl SoftDevice {
         let recordings = self.recordings();
         let recorded = recordings.get(&recording).ok_or_else(unknown_recording)?;
         match recorded.step() {
-            Ok(Step::Queue(work)) => {
-                let job = self.job(recorded.name(), work);
-                Ok(StepWork::Heavy(Box::new(move || job().map(drop))))
-            }
+            Ok(Step::Queue(work)) => Ok(StepWork::Heavy(Box::new(self.posted(recorded.name(), work)))),
             Ok(Step::Done(_)) => Ok(StepWork::Marker),
             // Both were ruled out when it was recorded.
             Ok(Step::Wait(_)) => Err(CudaError::new(code::NOT_SUPPORTED, "the host waits for this call's result")),
@@ -124,8 +125,18 @@ impl SoftDevice {
         self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The work with its time measured, and a fault in CUDA's words.
-    fn job(&self, name: &'static str, work: Work) -> impl FnOnce() -> CudaResult<Vec<u8>> + Send + 'static {
+    /// Work that nobody waits for: what follows must not go on without its results.
+    fn posted(&self, name: &'static str, work: Work) -> impl FnOnce() -> CudaResult<()> + Send + 'static {
+        let job = self.job(name, work);
+        move || job()?.map(drop).map_err(|text| CudaError::new(code::LAUNCH_FAILED, text))
+    }
+
+    /// The work with its time measured, and a fault in CUDA's words; or a sentence where the lease had no memory for it.
+    fn job(
+        &self,
+        name: &'static str,
+        work: Work,
+    ) -> impl FnOnce() -> CudaResult<Result<Vec<u8>, String>> + Send + 'static {
         let shared = Arc::clone(&self.shared);
         move || {
             if shared.cancel.load(Ordering::Acquire) {
@@ -140,15 +151,93 @@ impl SoftDevice {
             };
             drop(occupied);
             shared.library_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            let outcome = outcome.map_err(|Short { bytes }| {
-                let text = format!("{name}: the lease has no memory for the {} MiB that the call copies", bytes >> 20);
-                // Nobody waits for a posted call's status, so what follows must not go on without its results.
-                CudaError::new(code::LAUNCH_FAILED, text)
-            })?;
-            outcome.map_err(|fault| {
-                let text = format!("{name}: {} bytes at {:#x} are not allocated", fault.bytes, fault.address);
-                CudaError::new(code::ILLEGAL_ADDRESS, text)
-            })
+            match outcome {
+                Ok(Ok(outputs)) => Ok(Ok(outputs)),
+                Ok(Err(Fault { address, bytes })) => {
+                    let text = format!("{name}: {bytes} bytes at {address:#x} are not allocated");
+                    Err(CudaError::new(code::ILLEGAL_ADDRESS, text))
+                }
+                Err(Short { bytes }) => {
+                    let mib = bytes >> 20;
+                    Ok(Err(format!("{name}: the lease has no memory for the {mib} MiB that the call copies")))
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::gate::Gate;
+    use crate::types::StreamId;
+    use sluice_protocol::Wire;
+    use sluice_protocol::library::Argument;
+    use sluice_softlibs::Metered;
+    use std::sync::mpsc::channel;
+
+    #[global_allocator]
+    static ALLOCATOR: Metered = Metered;
+
+    /// A lease with memory for copies or without.
+    struct Lease(bool);
+
+    impl Gate for Lease {
+        fn enter(&self) -> bool {
+            false
+        }
+        fn leave(&self) {}
+        fn charge(&self, _bytes: u64) -> bool {
+            self.0
+        }
+        fn discharge(&self, _bytes: u64) {}
+    }
+
+    const BASE: u64 = 0x30_0000_0000;
+    const COUNT: u64 = 4 << 20;
+
+    /// Calls a function of cuBLAS on the vector at [`BASE`].
+    fn call(device: &SoftDevice, symbol: &str, arguments: &[Argument<'_>]) -> CudaResult<LibraryAnswer> {
+        let library = (0..u16::MAX).filter_map(sluice_api::libraries::library).find(|it| it.named(symbol).is_some());
+        let library = library.expect("a library has it");
+        let function = library.named(symbol).expect("just found").number;
+        let mut bytes = Vec::new();
+        arguments.iter().for_each(|argument| argument.put(&mut bytes));
+        let (answer, answered) = channel();
+        let library = u32::from(library.source.number) << 16;
+        let call = LibraryCall { library, function, stream: StreamId::LEGACY, arguments: &bytes, waits: true };
+        device.call_library(call, Box::new(move |outcome| answer.send(outcome).expect("waited for")))?;
+        answered.recv().expect("answered")
+    }
+
+    #[test]
+    fn without_memory_a_call_that_is_waited_for_answers_so_and_another_ends_the_context() {
+        for (place, rich) in [(0, true), (1, false)] {
+            let device = SoftDevice::open(1, false, Box::new(|_| {})).expect("opened");
+            device.ask(Arc::new(Lease(rich)));
+            let x = BASE + (place << 33);
+            device.reserve(x, 4 << 30).expect("a range");
+            device.alloc(x, COUNT * 8).expect("allocated");
+            call(&device, "cublasCreate_v2", &[Argument::New(1)]).expect("a handle");
+            let vector = [Argument::Object(1), Argument::Word(COUNT), Argument::Word(x), Argument::Word(1)];
+            let norm = [vector.as_slice(), &[Argument::Out(8)]].concat();
+            let norm = call(&device, "cublasDnrm2_v2", &norm).expect("answered");
+            let two = 2f64.to_le_bytes();
+            let scaled = [&vector[..2], &[Argument::In(&two)], &vector[2..]].concat();
+            assert_eq!(call(&device, "cublasDscal_v2", &scaled), Ok(LibraryAnswer::default()));
+            let (done, ended) = channel();
+            let _ = device.synchronize(Box::new(move |outcome| done.send(outcome).expect("waited for")));
+            let ended = ended.recv().expect("ended").map_err(|error| error.code);
+            if rich {
+                assert_eq!((norm.status, norm.outputs), (0, vec![0; 8]));
+                assert_eq!(ended, Ok(()));
+            } else {
+                // CUBLAS_STATUS_ALLOC_FAILED
+                assert_eq!((norm.status, norm.outputs.len()), (3, 0), "{}", norm.text);
+                assert!(norm.text.contains("cublasDnrm2_v2: the lease has no memory"), "{}", norm.text);
+                assert_eq!(ended, Err(code::LAUNCH_FAILED));
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::level1::dot_of;
 use crate::Problem;
 use crate::arguments::Call;
-use crate::memory::{Fault, Memory, Place, bytes_of, load_numbers, store_numbers};
+use crate::memory::{Fault, Memory, Place, bytes_of, load_numbers, store_numbers, zeros};
 use crate::number::{Field, Op};
 use crate::objects::{Job, job};
 use std::ops::Range;
@@ -162,7 +162,7 @@ impl<T: Field> Columns<T> {
 
     /// `op(a) x` for a triangle, with ones on the diagonal where `unit`.
     fn triangular_product(&self, op: Op, unit: bool, x: &[T]) -> Vec<T> {
-        let mut y = vec![T::zero(); x.len()];
+        let mut y: Vec<T> = zeros(x.len());
         for column in 0..self.stored.columns {
             let (diagonal, rows, data) = self.split(column);
             y[column] += turned(diagonal, op, unit) * x[column];
@@ -220,7 +220,7 @@ fn multiply<T: Field>(
     job(move |memory, _| {
         let (alpha, beta): (T, T) = (alpha.one(memory)?, beta.one(memory)?);
         // With beta 0, y is not read.
-        let mut out = if beta == T::zero() { vec![T::zero(); y.count] } else { y.load(memory)? };
+        let mut out = if beta == T::zero() { zeros(y.count) } else { y.load(memory)? };
         out.iter_mut().for_each(|value| *value *= beta);
         run(stored.load(memory)?, alpha, &x.load::<T>(memory)?, &mut out);
         y.store(memory, &out)

@@ -2,7 +2,7 @@
 
 use super::tiles::Product;
 use crate::arguments::{Call, mirrored, triangle};
-use crate::memory::{Fault, Matrix, Memory, Place, bytes_of, load};
+use crate::memory::{Fault, Matrix, Memory, Place, bytes_of, collected, load};
 use crate::number::{Field, Op, applied, gemm as multiply};
 use crate::objects::{Job, job};
 use crate::{Problem, invalid};
@@ -261,7 +261,7 @@ pub fn dgmm<T: Field>(call: &Call) -> Result<Job, Problem> {
     job(move |memory, _| {
         let mut x = x.load::<T>(memory)?;
         if let Some(count) = repeated {
-            x = vec![x[0]; count];
+            x = collected(count, std::iter::repeat_n(x[0], count));
         }
         let mut out = a.load::<T>(memory)?;
         for column in 0..n {
