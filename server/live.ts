@@ -1,6 +1,6 @@
 /** Live data: writers notify inside their transaction, readers hear of it when the transaction is committed. */
 import { type SQL, sql as statement } from "drizzle-orm";
-import { publicTopic } from "#server/contracts/live.ts";
+import { toldTopic } from "#server/contracts/live.ts";
 import { type Database, database, type Sql, type Transaction } from "#server/db/client.ts";
 
 /**
@@ -8,7 +8,7 @@ import { type Database, database, type Sql, type Transaction } from "#server/db/
  * closes what it opened. `ending`: leases on this GPU server are to end; the broker that holds its control connection
  * tells gpud. `followed`: somebody follows the lines of this workspace; the broker reads what it prints.
  */
-export const liveTopics = [...publicTopic.options, "session", "ending", "followed"] as const;
+export const liveTopics = [...toldTopic.options, "session", "ending", "followed"] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 
 /** `id` is what changed; null after the connection was lost, when anything may have changed. */

@@ -1,11 +1,12 @@
 import { cookies } from "next/headers";
 import type { ReactNode } from "react";
-import { LiveRefresh } from "#components/live/live.tsx";
+import { renderedAt } from "#components/live/rendered-at.ts";
 import { Me } from "#components/session/me.tsx";
 import { Bell } from "#components/shell/bell.tsx";
 import { CommandMenu } from "#components/shell/command-menu.tsx";
 import { destinationsOf } from "#components/shell/destinations.ts";
 import { GpuPill } from "#components/shell/gpu-pill.tsx";
+import { LiveGlance } from "#components/shell/live-glance.tsx";
 import { Mark } from "#components/shell/mark.tsx";
 import { MobileNav } from "#components/shell/mobile-nav.tsx";
 import { Nav } from "#components/shell/nav.tsx";
@@ -16,22 +17,18 @@ import { readTheme, themeCookie } from "#components/shell/theme.ts";
 import { treeFor } from "#components/shell/tree.ts";
 import { Link } from "#components/ui/link.tsx";
 import { env } from "#server/env.ts";
-import { list as listNotices } from "#server/services/notice/list.ts";
+import { glance as readGlance } from "#server/services/session/glance.ts";
 import { me } from "#server/services/session/me.ts";
-import { list as listStops } from "#server/services/stop/list.ts";
 import { load, pageContext } from "../page-context.ts";
-import { pillState } from "./pill-state.ts";
 
 /** The frame of every page behind the sign-in: top bar, tree, and the page itself. */
 export default async function PortalLayout({ children }: { children: ReactNode }) {
   const ctx = await pageContext();
-  const person = await load(() => me(ctx));
+  const [person, glance] = await load(() => Promise.all([me(ctx), readGlance(ctx)]));
   const theme = readTheme((await cookies()).get(themeCookie)?.value);
   const tree = treeFor(person);
-  const [{ stops }, notices, pill] = await load(() => Promise.all([listStops(ctx), listNotices(ctx), pillState()]));
   return (
-    <>
-      <LiveRefresh topics={["lease", "notice"]} />
+    <LiveGlance read={glance} since={renderedAt()}>
       <a
         href="#main"
         className="sr-only z-50 rounded-md bg-raised px-3 py-2 focus:not-sr-only focus:fixed focus:top-2 focus:left-2"
@@ -43,13 +40,13 @@ export default async function PortalLayout({ children }: { children: ReactNode }
         <Link href="/workspaces" className="mr-auto rounded-md px-1" aria-label="Sluice, to the workspaces">
           <Mark />
         </Link>
-        <GpuPill state={pill} />
+        <GpuPill />
         <CommandMenu destinations={destinationsOf(tree, person.teams)} />
-        <Bell {...notices} />
+        <Bell />
         <ProfileMenu name={person.name} email={person.email} theme={theme} />
       </header>
       {env().SLUICE_SAMPLE_DATA && <SampleDataBanner mayRemove={ctx.principal.isAdmin} />}
-      <StopBanner stops={stops} person={person} />
+      <StopBanner person={person} />
       {person.isSample && (
         <p className="border-b border-line bg-warn-soft px-4 py-1.5 text-sm text-warn">
           You are the sample user in a window of its own. What is done here is in the audit.
@@ -63,6 +60,6 @@ export default async function PortalLayout({ children }: { children: ReactNode }
           <Me id={ctx.principal.userId}>{children}</Me>
         </main>
       </div>
-    </>
+    </LiveGlance>
   );
 }

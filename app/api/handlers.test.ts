@@ -245,6 +245,36 @@ describe("a stream", () => {
     admin?.close();
   });
 
+  it("tells of what is one's own to whom it is alone, once the page was read", async () => {
+    const { id } = await makeWorkspace(world, { owner: world.member });
+    const topics = "live?topics=mine,pool";
+    const [member, colleague] = await Promise.all(
+      [world.member, world.colleague].map(({ cookie }) => open(getLive, topics, {}, { cookie })),
+    );
+    await live().ready();
+    await notify(test.db, "workspace", id);
+    expect(await member?.nextData()).toEqual({ topic: "mine", id: null });
+    const late = await open(getLive, `${topics}&since=${Date.now() - 60_000}`, {}, { cookie: world.member.cookie });
+    expect([await late.nextData(), await late.nextData()]).toContainEqual({ topic: "mine", id: null });
+    await notify(test.db, "pool", "gsv-x");
+    expect(await colleague?.nextData()).toEqual({ topic: "pool", id: null });
+    for (const stream of [member, colleague, late]) stream?.close();
+  });
+
+  it("of the health is for admins", async () => {
+    const ask = ({ cookie }: { cookie: string }) =>
+      open(getLive, `live?topics=health,pool&since=${Date.now() - 60_000}`, {}, { cookie });
+    const admin = await ask(world.admin);
+    expect([await admin.nextData(), await admin.nextData()]).toContainEqual({ topic: "health", id: null });
+    const lead = await ask(world.lead);
+    await live().ready();
+    expect(await lead.nextData()).toEqual({ topic: "pool", id: null });
+    await notify(test.db, "pool", "gsv-x");
+    expect(await lead.nextData()).toEqual({ topic: "pool", id: null });
+    admin.close();
+    lead.close();
+  });
+
   it("follows all topics that pages may name at once, and hears of a change of people", async () => {
     const stream = await open(
       getLive,

@@ -105,6 +105,7 @@ const WAITING = newId("req");
 /** Every route with an input that is right, and what each role gets for it. */
 export const matrix: Record<string, Row> = {
   "GET /me": { expected: signedIn(200) },
+  "GET /me/glance": { expected: signedIn(200) },
   "DELETE /session": { expected: signedIn(200) },
   "GET /sessions": { expected: signedIn(200) },
   "DELETE /sessions/{id}": {

@@ -5,14 +5,14 @@ type Answer = { status: number; ms: number; body: Buffer };
 export type Ask = (path: string) => Promise<Answer>;
 
 /** Asks one after the other over a connection that stays; the time is until the last byte. */
-export function asker(url: string, cookie: string): Ask {
+export function asker(url: string, cookie: string, also: Record<string, string> = {}): Ask {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   return async (path) => {
     const began = performance.now();
     return await new Promise((resolve, reject) => {
       const sent = request(
         new URL(path, url),
-        { agent, headers: { cookie, accept: "text/html,*/*", "accept-encoding": "gzip" } },
+        { agent, headers: { cookie, accept: "text/html,*/*", "accept-encoding": "gzip", ...also } },
         (response) => {
           const chunks: Buffer[] = [];
           response.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -1,7 +1,6 @@
 "use client";
 
 import { Bell as BellIcon } from "lucide-react";
-import { useRouter } from "next/navigation";
 import { Popover } from "radix-ui";
 import { useEffect, useRef, useState } from "react";
 import { api } from "#components/api.ts";
@@ -11,12 +10,14 @@ import { Button, IconButton } from "#components/ui/button.tsx";
 import { Link } from "#components/ui/link.tsx";
 import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import type { NoticeList, NoticeView } from "#server/contracts/notice.ts";
+import type { NoticeView } from "#server/contracts/notice.ts";
 import { freshNotices } from "./fresh-notices.ts";
+import { useGlance } from "./live-glance.tsx";
 
 /** What one was told: how much of it is unread, the newest, and a toast when something is new. */
-export function Bell({ notices, unread }: NoticeList) {
-  const router = useRouter();
+export function Bell() {
+  const { glance, reread } = useGlance();
+  const { notices, unread } = glance;
   const toast = useToast();
   const [open, setOpen] = useState(false);
   const seen = useRef<string | undefined>(undefined);
@@ -27,7 +28,7 @@ export function Bell({ notices, unread }: NoticeList) {
   }, [notices, toast]);
   const read = async (ids?: string[]) => {
     await api("POST", "/notices/read", ids === undefined ? {} : { ids });
-    router.refresh();
+    await reread();
   };
   return (
     <Popover.Root open={open} onOpenChange={setOpen}>

@@ -1,15 +1,15 @@
+"use client";
+
 import { formatAmount } from "#components/format.ts";
 import { EndsIn, takenBackAt } from "#components/lease/ends-in.tsx";
 import { Link } from "#components/ui/link.tsx";
 import { Remaining } from "#components/ui/time.tsx";
+import { useGlance } from "./live-glance.tsx";
+import { pillState } from "./pill-state.ts";
 
 /** Your GPU at a glance: the amount held and what is left of its time (until it is taken back, where it is), or your place in the queue. */
-export type PillState =
-  | { kind: "none" }
-  | { kind: "held"; milli: number; gpuType: string; expiresAt: string; releaseAt: string | null; more: number }
-  | { kind: "queued"; milli: number; gpuType: string; position: number | null };
-
-export function GpuPill({ state }: { state: PillState }) {
+export function GpuPill() {
+  const state = pillState(useGlance().glance);
   return (
     <Link
       href="/gpus"

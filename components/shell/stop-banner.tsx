@@ -1,16 +1,13 @@
+"use client";
+
 import { LiftStop } from "#components/stop/lift-stop.tsx";
 import type { Me } from "#server/contracts/session.ts";
-import type { StopList } from "#server/contracts/sharing.ts";
+import { useGlance } from "./live-glance.tsx";
 import { whoIsStopped } from "./who-is-stopped.ts";
 
 /** Why nothing is granted just now: the stop switches that bind this person; an admin sees all of them. */
-export function StopBanner({
-  stops,
-  person,
-}: {
-  stops: StopList["stops"];
-  person: Pick<Me, "id" | "isAdmin" | "teams">;
-}) {
+export function StopBanner({ person }: { person: Pick<Me, "id" | "isAdmin" | "teams"> }) {
+  const { stops } = useGlance().glance;
   const shown = stops.flatMap((stop) => {
     const who = whoIsStopped(stop, person);
     return who === undefined ? [] : [{ ...stop, who }];

@@ -2,13 +2,13 @@
 import { z } from "zod";
 
 /**
- * Topics a browser may follow. `notice`: a person was told something, or has read it; the id is the person's. `usage`:
+ * Topics of which whoever writes tells. `notice`: a person was told something, or has read it; the id is the person's. `usage`:
  * workspaces were measured again. `what-if`: a replay has come further. `dataset`: one was registered, changed, measured
  * or removed. `environment`: one was proposed, approved or taken back, or its check has come further. `size`: what sizes
  * are offered, or who may choose others, has changed. `people`: accounts, admins' rights, who is in which team, or what
  * groups give.
  */
-export const publicTopic = z.enum([
+export const toldTopic = z.enum([
   "workspace",
   "lease",
   "pool",
@@ -22,6 +22,16 @@ export const publicTopic = z.enum([
   "size",
   "people",
 ]);
+
+/**
+ * Topics of which no writer tells: the portal finds them out for those who follow them. `mine`: a lease, a request or a
+ * workspace of the person, or one shared with them; the id is the person's. `health`: a part has begun or ceased to work.
+ */
+export const foundTopic = z.enum(["mine", "health"]);
+export type FoundTopic = z.infer<typeof foundTopic>;
+
+/** Topics a browser may follow. */
+export const publicTopic = z.enum([...toldTopic.options, ...foundTopic.options]);
 export type PublicTopic = z.infer<typeof publicTopic>;
 
 export const liveInput = z.strictObject({

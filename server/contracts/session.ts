@@ -1,6 +1,8 @@
 /** Who is signed in. */
 import { z } from "zod";
 import { email, instant, sessionId, teamId, userId } from "./common.ts";
+import { noticeList } from "./notice.ts";
+import { stopList } from "./sharing.ts";
 
 export const me = z.strictObject({
   id: userId,
@@ -11,6 +13,21 @@ export const me = z.strictObject({
   teams: z.array(z.strictObject({ id: teamId, name: z.string(), role: z.enum(["lead", "member"]) })),
 });
 export type Me = z.infer<typeof me>;
+
+const amount = z.strictObject({ gpuType: z.string(), milli: z.int() });
+
+/** What the frame of every page shows of one's own: what one holds or waits for, was told, and is stopped by. */
+export const glance = z.strictObject({
+  /** When it was read. */
+  at: instant,
+  /** `releaseAt`: when it is taken back; null: it stays until its time is up. */
+  leases: z.array(z.strictObject({ ...amount.shape, expiresAt: instant, releaseAt: instant.nullable() })),
+  /** What waits longest, for who holds nothing; `position` is null when it has just been decided. */
+  waiting: z.strictObject({ ...amount.shape, position: z.int().nullable() }).nullable(),
+  ...noticeList.shape,
+  ...stopList.shape,
+});
+export type Glance = z.infer<typeof glance>;
 
 export const sessionView = z.strictObject({
   id: sessionId,

@@ -5,15 +5,14 @@ import type { FollowInput } from "#server/contracts/live.ts";
 import { SluiceError } from "#server/errors.ts";
 import type { StreamEvent } from "#server/http/event-stream.ts";
 import { renewed } from "#server/http/renewed.ts";
-import { liveEvents } from "#server/http/signals.ts";
-import type { LiveEvent } from "#server/live.ts";
+import { liveEvents, type Signal } from "#server/http/signals.ts";
 import { hasAdmin } from "#server/services/setup/complete.ts";
 
 /** How soon a stream notices that its session was ended or a role taken away. */
 const RENEW_MS = 30_000;
 
 /** How somebody is told of an event; `undefined`: not at all. */
-type Sight = (event: LiveEvent) => LiveEvent | undefined;
+type Sight = (event: Signal) => Signal | undefined;
 
 /**
  * Names of what changed; the page reads what it may see by the ordinary way. Only admins, who see everything, are told
@@ -31,16 +30,27 @@ export async function followTopics(
 async function sightOf(ctx: Context, topics: FollowInput["topics"]): Promise<Sight> {
   if (topics.every((topic) => topic === "setup") && !(await hasAdmin(ctx.db))) return (event) => event;
   authorize(ctx.principal, "live.subscribe");
-  const followed = new Set<string>(topics.filter((topic) => topic !== "audit" || readsAudit(ctx.principal)));
-  if (followed.size === 0) throw new SluiceError("forbidden", "Only admins and team leads follow the audit.");
+  const followed = new Set<string>(topics.filter((topic) => mayFollow(ctx.principal, topic)));
+  if (followed.size === 0) {
+    throw new SluiceError("forbidden", "Admins and team leads follow the audit, admins alone the health.");
+  }
   const seesAll = isAllowed(ctx.principal, "pool.read");
-  const own = ctx.principal.kind === "user" ? ctx.principal.userId : undefined;
+  const own = ownId(ctx.principal);
   return (event) => {
     if (!followed.has(event.topic)) return undefined;
     // What others are told is nobody else's business, an admin's neither.
     if (event.topic === "notice" && event.id !== null && event.id !== own) return undefined;
     return seesAll || event.topic === "setup" ? event : { topic: event.topic, id: null };
   };
+}
+
+function ownId(principal: Principal): string | undefined {
+  return principal.kind === "user" ? principal.userId : undefined;
+}
+
+function mayFollow(principal: Principal, topic: Signal["topic"]): boolean {
+  if (topic === "health") return isAllowed(principal, "health.read");
+  return topic !== "audit" || readsAudit(principal);
 }
 
 function readsAudit(principal: Principal): boolean {
@@ -56,7 +66,7 @@ async function* follow(
 ): AsyncGenerator<StreamEvent> {
   let sight = first;
   let renewedAt = Date.now();
-  const options = { everyMs: RENEW_MS, as: (heard: LiveEvent) => sight(heard), since };
+  const options = { everyMs: RENEW_MS, as: (heard: Signal) => sight(heard), since, userId: ownId(ctx.principal) };
   for await (const event of liveEvents(topics, signal, options)) {
     if (Date.now() - renewedAt >= RENEW_MS) {
       try {

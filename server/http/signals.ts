@@ -1,25 +1,40 @@
+import { type FoundTopic, foundTopic } from "#server/contracts/live.ts";
+import { foundTopics } from "#server/http/found-topics.ts";
 import type { LiveEvent, LiveTopic } from "#server/live.ts";
 import { subscribe } from "#server/live.ts";
 
+/** What is heard of a topic, whether somebody told of it or the portal has found it. */
+export type Signal = LiveEvent | { topic: FoundTopic; id: string | null };
+
+type Options = {
+  /** Wakes the reader with `undefined` although nothing was heard. */
+  everyMs?: number;
+  /** How the reader is told of an event; `undefined`: not at all. */
+  as?: (signal: Signal) => Signal | undefined;
+  /** What may have changed since then comes first. */
+  since?: number | undefined;
+  /** Whose `mine` is. */
+  userId?: string | undefined;
+};
+
 /**
  * Live events as an iterable: what comes while the reader is busy waits, each topic and id at most once. Ends when
- * `signal` aborts. `everyMs` wakes the reader with `undefined` although nothing was heard; `as` says how the reader is
- * told of an event, `undefined` not at all. `since`: what may have changed since then comes first.
+ * `signal` aborts.
  */
 export async function* liveEvents(
-  topics: readonly LiveTopic[],
+  topics: readonly Signal["topic"][],
   signal: AbortSignal,
-  options: { everyMs?: number; as?: (event: LiveEvent) => LiveEvent | undefined; since?: number } = {},
-): AsyncGenerator<LiveEvent | undefined> {
-  const waiting = new Map<string, LiveEvent>();
+  options: Options = {},
+): AsyncGenerator<Signal | undefined> {
+  const waiting = new Map<string, Signal>();
   let wake: () => void = () => undefined;
-  const hear = (heard: LiveEvent) => {
+  const hear = (heard: Signal) => {
     const event = options.as === undefined ? heard : options.as(heard);
     if (event === undefined) return;
     waiting.set(`${event.topic} ${event.id}`, event);
     wake();
   };
-  const unsubscribe = subscribe(topics, hear, options.since);
+  const unsubscribe = subscribeAll(topics, hear, options);
   const onAbort = () => wake();
   signal.addEventListener("abort", onAbort);
   try {
@@ -43,4 +58,22 @@ export async function* liveEvents(
     unsubscribe();
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+function subscribeAll(
+  topics: readonly Signal["topic"][],
+  hear: (signal: Signal) => void,
+  { since, userId: who }: Options,
+): () => void {
+  const isFound = (topic: Signal["topic"]): topic is FoundTopic => foundTopic.safeParse(topic).success;
+  const told = topics.filter((topic): topic is LiveTopic => !isFound(topic));
+  const ends = [
+    subscribe(told, hear, since),
+    ...topics
+      .filter(isFound)
+      .map((topic) => foundTopics()[topic].subscribe({ who, since, onTold: (id) => hear({ topic, id }) })),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
 }

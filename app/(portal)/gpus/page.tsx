@@ -17,7 +17,8 @@ export default async function GpusPage() {
   const mine = requests.filter((request) => request.userId === principal.userId);
   return (
     <>
-      <LiveRefresh topics={["lease", "pool"]} />
+      <LiveRefresh topics={["mine"]} />
+      <LiveRefresh topics={["lease", "pool"]} seconds={5} />
       <PageHeader title="GPUs" actions={<ButtonLink href="/gpus/works-here">Works here?</ButtonLink>} />
       <Section title="Yours">
         {leases.length === 0 ? (

@@ -17,7 +17,7 @@ export default async function HealthPage() {
   const wrong = components.filter((each) => each.state !== "ok").length;
   return (
     <>
-      <LiveRefresh topics={["pool", "usage"]} />
+      <LiveRefresh topics={["health", "pool", "usage"]} />
       <PageHeader
         title="Health"
         detail={wrong === 0 ? "Everything works." : `${wrong} of ${components.length} parts need a look.`}

@@ -17,7 +17,7 @@ export default async function TeamsPage() {
   const { isAdmin } = ctx.principal;
   return (
     <>
-      <LiveRefresh topics={["lease", "pool"]} />
+      <LiveRefresh topics={["lease", "pool"]} seconds={5} />
       <PageHeader title={isAdmin ? "Teams & quotas" : "Teams"} actions={isAdmin && <NewTeam />} />
       {teams.length === 0 ? (
         <EmptyState title={isAdmin ? "No team yet" : "You belong to no team yet"}>

@@ -31,7 +31,8 @@ export default async function TourPage() {
       : undefined;
   return (
     <>
-      <LiveRefresh topics={["lease", "pool", "workspace"]} />
+      <LiveRefresh topics={["mine"]} />
+      <LiveRefresh topics={["lease", "pool"]} seconds={5} />
       <PageHeader
         title="Tour"
         detail="Two notebooks share a GPU: it comes, goes, and comes back, and nothing in them is lost"

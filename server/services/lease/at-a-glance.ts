@@ -1,16 +1,11 @@
 import { and, asc, eq, ne } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
+import type { Glance } from "#server/contracts/session.ts";
 import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { shownWorld } from "./shown.ts";
 
 /** What a person holds and what waits longest of their own: every page's top bar says it. */
-export type AtAGlance = {
-  leases: { gpuType: string; milli: number; expiresAt: string; releaseAt: string | null }[];
-  /** Only for who holds nothing; `position` is null when it has just been decided. */
-  waiting: { gpuType: string; milli: number; position: number | null } | null;
-};
-
-export async function atAGlance(ctx: Context): Promise<AtAGlance> {
+export async function atAGlance(ctx: Context): Promise<Pick<Glance, "leases" | "waiting">> {
   authorize(ctx.principal, "lease.list");
   if (ctx.principal.kind !== "user") return { leases: [], waiting: null };
   const { userId } = ctx.principal;

@@ -77,7 +77,8 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const may = (action: Parameters<typeof isAllowed>[1]) => isAllowed(ctx.principal, action, { teamId: team.id });
   return (
     <>
-      <LiveRefresh topics={["lease", "pool", "people"]} />
+      <LiveRefresh topics={["people"]} />
+      <LiveRefresh topics={["lease", "pool"]} seconds={5} />
       <PageHeader
         above={
           <Link href="/teams" className="underline-offset-4 hover:underline">

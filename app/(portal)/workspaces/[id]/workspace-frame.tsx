@@ -30,7 +30,8 @@ export function WorkspaceFrame({
   const base = `/workspaces/${workspace.id}`;
   return (
     <>
-      <LiveRefresh topics={["workspace", "lease", "usage", "dataset"]} />
+      <LiveRefresh topics={["mine", "usage", "dataset"]} />
+      {workspace.role === null && <LiveRefresh topics={["workspace", "lease"]} seconds={1} />}
       <PageHeader
         above={
           <Link href="/workspaces" className="underline-offset-4 hover:underline">

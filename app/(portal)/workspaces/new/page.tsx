@@ -43,7 +43,8 @@ export default async function LaunchPage({ searchParams }: Props) {
   const missing = notThere(asked, known);
   return (
     <>
-      <LiveRefresh topics={["lease", "pool", "dataset", "environment", "size"]} />
+      <LiveRefresh topics={["dataset", "environment", "size"]} />
+      <LiveRefresh topics={["lease", "pool"]} seconds={5} />
       <PageHeader
         title="Launch a workspace"
         above={

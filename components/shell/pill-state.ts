@@ -1,12 +1,14 @@
 import { endOf } from "#components/lease/ends-in.tsx";
-import type { PillState } from "#components/shell/gpu-pill.tsx";
-import { atAGlance } from "#server/services/lease/at-a-glance.ts";
-import { load, pageContext } from "../page-context.ts";
+import type { Glance } from "#server/contracts/session.ts";
 
-/** What the pill in the top bar says: a GPU held comes before a place in the queue. */
-export async function pillState(): Promise<PillState> {
-  const ctx = await pageContext();
-  const { leases, waiting } = await load(() => atAGlance(ctx));
+/** What the pill in the top bar says. */
+export type PillState =
+  | { kind: "none" }
+  | { kind: "held"; milli: number; gpuType: string; expiresAt: string; releaseAt: string | null; more: number }
+  | { kind: "queued"; milli: number; gpuType: string; position: number | null };
+
+/** A GPU held comes before a place in the queue; of several, what ends first. */
+export function pillState({ leases, waiting }: Pick<Glance, "leases" | "waiting">): PillState {
   const [first] = [...leases].sort((a, b) => endOf(a).localeCompare(endOf(b)));
   if (first) {
     const same = leases.filter((lease) => lease.gpuType === first.gpuType);
