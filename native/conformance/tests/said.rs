@@ -30,12 +30,16 @@ fn convolve(dnn: &Library, memory: usize) {
     dnn.run("cudnnSetConvolution2dDescriptor", &[convolution, 1, 1, 1, 1, 1, 1, 1, FLOAT]);
     let (one, zero) = (1f32, 0f32);
     let convolve = |width: usize, at: usize| {
-        [x, y].map(|tensor| dnn.run("cudnnSetTensor4dDescriptor", &[tensor, 0, FLOAT, 1, 8, 16, width]));
+        for tensor in [x, y] {
+            dnn.run("cudnnSetTensor4dDescriptor", &[tensor, 0, FLOAT, 1, 8, 16, width]);
+        }
         let [alpha, beta] = [&raw const one, &raw const zero].map(|scalar| scalar as usize);
         let slots = [handle, alpha, x, at, w, memory, convolution, 1, 0, 0, beta, y, at];
         dnn.run("cudnnConvolutionForward", &slots);
     };
-    [(16, 0), (16, 256), (32, 256), (16, 512), (32, 0)].map(|(width, at)| convolve(width, memory + at));
+    for (width, at) in [(16, 0), (16, 256), (32, 256), (16, 512), (32, 0)] {
+        convolve(width, memory + at);
+    }
 }
 
 /// The size of a buffer, for a matrix that is moved, and becomes one of several.

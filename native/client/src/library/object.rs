@@ -109,6 +109,17 @@ impl Remembered {
     }
 }
 
+/// Hash of all that has been said of an object. What names nothing but places and streams says nothing.
+fn said(make: &Remembered, sets: &[Remembered]) -> u64 {
+    let nothing = DefaultHasher::new().finish();
+    let mut said = DefaultHasher::new();
+    make.says.hash(&mut said);
+    for set in sets.iter().filter(|set| set.says != nothing) {
+        (set.function, set.key, set.says).hash(&mut said);
+    }
+    said.finish()
+}
+
 /// What a question put into drafts of the program's: they all belong to the same call.
 pub(super) struct Fill {
     targets: Vec<(Weak<Object>, u64)>,
@@ -165,7 +176,7 @@ impl Object {
             loaded,
             number,
             draft,
-            said: AtomicU64::new(make.says),
+            said: AtomicU64::new(said(&make, &[])),
             make,
             state: Mutex::new(State { complete: made.clone(), made, sets: Vec::new() }),
             device: session.device,
@@ -208,12 +219,7 @@ impl Object {
         // What is said last counts, also against other functions.
         state.sets.retain(|known| known.function != set.function || known.key != set.key);
         state.sets.push(set);
-        let mut said = DefaultHasher::new();
-        self.make.says.hash(&mut said);
-        let nothing = DefaultHasher::new().finish();
-        let sets = state.sets.iter().filter(|set| set.says != nothing);
-        sets.for_each(|set| (set.function, set.key, set.says).hash(&mut said));
-        self.said.store(said.finish(), Ordering::Release);
+        self.said.store(said(&self.make, &state.sets), Ordering::Release);
     }
 
     /// Hash of all that has been said of it.
