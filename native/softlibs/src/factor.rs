@@ -321,12 +321,12 @@ pub fn solve_cholesky<T: Field>(factor: &Matrix<T>, upper: bool, b: &mut Matrix<
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use num_complex::Complex64;
 
     /// Numbers between -0.5 and 0.5 that are the same each time.
-    fn random<T: Field>(rows: usize, columns: usize) -> Matrix<T> {
+    pub fn random<T: Field>(rows: usize, columns: usize) -> Matrix<T> {
         let mut state = 0x9E37_79B9_7F4A_7C15u64;
         let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -337,14 +337,14 @@ mod tests {
         a
     }
 
-    fn product<T: Field>(a: &Matrix<T>, op_a: Op, b: &Matrix<T>, op_b: Op) -> Matrix<T> {
+    pub fn product<T: Field>(a: &Matrix<T>, op_a: Op, b: &Matrix<T>, op_b: Op) -> Matrix<T> {
         let ((rows, _), (_, columns)) = (op_a.stored(a.rows, a.columns), op_b.stored(b.rows, b.columns));
         let mut c = Matrix::zero(rows, columns);
         gemm(T::one(), a, op_a, b, op_b, T::zero(), &mut c);
         c
     }
 
-    fn assert_same<T: Field<Real = f64>>(a: &Matrix<T>, b: &Matrix<T>, what: &str) {
+    pub fn assert_same<T: Field<Real = f64>>(a: &Matrix<T>, b: &Matrix<T>, what: &str) {
         assert_eq!((a.rows, a.columns), (b.rows, b.columns), "{what}");
         let apart = a.data.iter().zip(&b.data).fold(0f64, |most, (a, b)| most.max((*a - *b).modulus()));
         assert!(apart < 1e-11, "{what}: {apart}");
