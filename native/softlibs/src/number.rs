@@ -1,6 +1,6 @@
 //! The four types of BLAS and what they have in common.
 
-use crate::memory::{Matrix, collected};
+use crate::memory::Matrix;
 use bytemuck::Pod;
 use num_complex::{Complex, Complex32, Complex64};
 use num_traits::{Float, NumAssign};
@@ -202,43 +202,94 @@ pub fn applied<T: Field>(matrix: &Matrix<T>, op: Op) -> Matrix<T> {
     }
 }
 
+/// A part of a column-major matrix.
+#[derive(Clone, Copy)]
+pub struct Part<'a, T> {
+    /// From its first element on.
+    pub data: &'a [T],
+    pub rows: usize,
+    pub columns: usize,
+    /// Elements from one column to the next.
+    pub lead: usize,
+}
+
+/// One that is changed.
+pub struct PartMut<'a, T> {
+    pub data: &'a mut [T],
+    pub rows: usize,
+    pub columns: usize,
+    pub lead: usize,
+}
+
+impl<'a, T> From<&'a Matrix<T>> for Part<'a, T> {
+    fn from(matrix: &'a Matrix<T>) -> Self {
+        Self { data: &matrix.data, rows: matrix.rows, columns: matrix.columns, lead: matrix.rows }
+    }
+}
+
+impl<'a, T> From<&'a mut Matrix<T>> for PartMut<'a, T> {
+    fn from(matrix: &'a mut Matrix<T>) -> Self {
+        Self { rows: matrix.rows, columns: matrix.columns, lead: matrix.rows, data: &mut matrix.data }
+    }
+}
+
+impl<T: Field> Part<'_, T> {
+    fn conjugated(&self) -> Matrix<T> {
+        Matrix::build(self.rows, self.columns, |row, column| self.data[column * self.lead + row].conj())
+    }
+}
+
+/// Elements from the first to the last of a part.
+fn span(rows: usize, columns: usize, lead: usize) -> usize {
+    assert!(lead >= rows);
+    if rows == 0 || columns == 0 { 0 } else { (columns - 1) * lead + rows }
+}
+
 /// `c = alpha op(a) op(b) + beta c`.  With beta 0, `c` is not read.
 pub fn gemm<T: Field>(alpha: T, a: &Matrix<T>, op_a: Op, b: &Matrix<T>, op_b: Op, beta: T, c: &mut Matrix<T>) {
-    let conjugated = |matrix: &Matrix<T>, op: Op| {
-        (op == Op::Conjugate && T::COMPLEX).then(|| Matrix {
-            rows: matrix.rows,
-            columns: matrix.columns,
-            data: collected(matrix.data.len(), matrix.data.iter().map(|value| value.conj())),
-        })
-    };
-    let (own_a, own_b) = (conjugated(a, op_a), conjugated(b, op_b));
-    let (a, b) = (own_a.as_ref().unwrap_or(a), own_b.as_ref().unwrap_or(b));
-    let depth = if op_a == Op::None { a.columns } else { a.rows };
-    let size = [c.rows, depth, c.columns];
-    let steps = |matrix: &Matrix<T>, op: Op| {
-        if op == Op::None { (1, matrix.rows as isize) } else { (matrix.rows as isize, 1) }
-    };
-    let (step_a, step_b) = (steps(a, op_a), steps(b, op_b));
-    if beta == T::zero() {
-        c.data.fill(T::zero());
-    }
-    if c.data.is_empty() {
+    gemm_of_parts(alpha, a.into(), op_a, b.into(), op_b, beta, c.into());
+}
+
+/// As [`gemm`], of parts of matrices.
+pub fn gemm_of_parts<T: Field>(
+    alpha: T,
+    a: Part<'_, T>,
+    op_a: Op,
+    b: Part<'_, T>,
+    op_b: Op,
+    beta: T,
+    c: PartMut<'_, T>,
+) {
+    let conjugated = |part: &Part<'_, T>, op: Op| (op == Op::Conjugate && T::COMPLEX).then(|| part.conjugated());
+    let (own_a, own_b) = (conjugated(&a, op_a), conjugated(&b, op_b));
+    let (a, b) = (own_a.as_ref().map_or(a, Part::from), own_b.as_ref().map_or(b, Part::from));
+    let (rows, depth) = op_a.stored(a.rows, a.columns);
+    let (depth_b, columns) = op_b.stored(b.rows, b.columns);
+    assert!(rows == c.rows && depth == depth_b && columns == c.columns);
+    assert!(a.data.len() >= span(a.rows, a.columns, a.lead) && b.data.len() >= span(b.rows, b.columns, b.lead));
+    assert!(c.data.len() >= span(c.rows, c.columns, c.lead));
+    if c.rows == 0 || c.columns == 0 {
         return;
+    }
+    if beta == T::zero() || depth == 0 {
+        for column in c.data.chunks_mut(c.lead).take(c.columns) {
+            column[..c.rows].iter_mut().for_each(|value| *value = if beta == T::zero() { beta } else { *value * beta });
+        }
     }
     if depth == 0 {
-        c.data.iter_mut().for_each(|value| *value *= beta);
         return;
     }
-    assert!(a.data.len() >= c.rows * depth && b.data.len() >= depth * c.columns);
-    // SAFETY: the sizes were just compared; matrices have no gaps, and steps lie inside them.
+    let steps = |lead: usize, op: Op| if op == Op::None { (1, lead as isize) } else { (lead as isize, 1) };
+    let (step_a, step_b) = (steps(a.lead, op_a), steps(b.lead, op_b));
+    // SAFETY: the sizes were just compared, and steps lie inside of the parts.
     unsafe {
         T::gemm_raw(
-            size,
+            [c.rows, depth, c.columns],
             alpha,
             (a.data.as_ptr(), step_a.0, step_a.1),
             (b.data.as_ptr(), step_b.0, step_b.1),
             beta,
-            (c.data.as_mut_ptr(), 1, c.rows as isize),
+            (c.data.as_mut_ptr(), 1, c.lead as isize),
         );
     }
 }

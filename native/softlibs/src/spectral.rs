@@ -347,3 +347,49 @@ fn step<T: Double>(d: &mut [f64], e: &mut [f64], begin: usize, end: usize, u: &m
     }
     e[last - 1] = f;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::factor::tests::{assert_same, product, random};
+    use num_complex::Complex64;
+
+    /// `u s vᴴ`
+    fn again<T: Double>(u: &Matrix<T>, values: &[f64], v: &Matrix<T>) -> Matrix<T> {
+        let scaled = |row, column| u.at(row, column) * T::from_real(values[column]);
+        let scaled = Matrix::build(u.rows, values.len(), scaled);
+        let v = Matrix::build(v.rows, values.len(), |row, column| v.at(row, column));
+        product(&scaled, Op::None, &v, Op::Conjugate)
+    }
+
+    fn is_orthonormal<T: Double>(a: &Matrix<T>, what: &str) {
+        let one = |row, column| if row == column { T::one() } else { T::zero() };
+        let one = Matrix::build(a.columns, a.columns, one);
+        assert_same(&product(a, Op::Conjugate, a, Op::None), &one, what);
+    }
+
+    fn vectors_multiply_to_the_matrix<T: Double>() {
+        for (m, n) in [(1, 1), (3, 2), (90, 40), (40, 90), (300, 300)] {
+            let (a, few, what) = (random::<T>(m, n), m.min(n), format!("{m} {n}"));
+            for (columns_u, columns_v) in [(few, few), (m, n)] {
+                let found = singular(a.clone(), columns_u, columns_v).expect("converges");
+                is_orthonormal(&found.u, &what);
+                is_orthonormal(&found.v, &what);
+                assert_same(&again(&found.u, &found.values, &found.v), &a, &what);
+                assert!(found.values.is_sorted_by(|a, b| a >= b) && found.values[few - 1] >= 0.0, "{what}");
+                let alone = singular(a.clone(), 0, 0).expect("converges").values;
+                assert!(alone.iter().zip(&found.values).all(|(a, b)| (a - b).abs() < 1e-11), "{what}");
+            }
+            let hermitian = Matrix::build(m, m, |row, column| a.at(row, column % n) + a.at(column, row % n).conj());
+            let found = eigen(hermitian.clone(), true).expect("converges");
+            is_orthonormal(&found.vectors, &what);
+            assert_same(&again(&found.vectors, &found.values, &found.vectors), &hermitian, &what);
+        }
+    }
+
+    #[test]
+    fn values_and_vectors_multiply_to_the_matrix() {
+        vectors_multiply_to_the_matrix::<f64>();
+        vectors_multiply_to_the_matrix::<Complex64>();
+    }
+}
