@@ -66,6 +66,11 @@ it("tells those with whom the workspace is shared, too", async () => {
   await expect.poll(() => told.toSorted()).toEqual([world.member.id, world.colleague.id].toSorted());
 });
 
+it("tells a person of what is theirs alone, like the end of a share", async () => {
+  await notify(test.db, "workspace", world.outsider.id);
+  await expect.poll(() => told).toEqual([world.outsider.id]);
+});
+
 it("tells everybody of what is nobody's, like a stop of all leases", async () => {
   await notify(test.db, "lease", newId("stp"));
   await expect.poll(() => told).toEqual([null]);

@@ -4,8 +4,8 @@ import type { Database } from "#server/db/client.ts";
 import type { subscribe } from "#server/live.ts";
 
 /**
- * Tells the people behind each change: who holds or asks, whose workspace it is, and with whom that is shared; null,
- * everybody, where nobody knows. Changes that come while others are looked up are looked up together.
+ * Tells the people behind each change: who holds or asks, whose workspace it is, with whom that is shared, or
+ * the person whom the change names (who is no collaborator any more); null, everybody, where nobody knows. Changes that come while others are looked up are looked up together.
  */
 export function watchConcerned(
   on: { db: Database; subscribe: typeof subscribe },
@@ -44,6 +44,7 @@ async function concerned(db: Database, ids: readonly string[]): Promise<(string 
         select id, user_id, workspace_id from leases where id in (select id from changed)
         union all select id, user_id, workspace_id from lease_requests where id in (select id from changed)
         union all select id, owner_id, id from workspaces where id in (select id from changed)
+        union all select id, id, null from users where id in (select id from changed)
       )
     select user_id from known
     union select c.user_id from workspace_collaborators c where c.workspace_id in (select workspace_id from known)

@@ -3,7 +3,7 @@ import { audit, type Context, inTransaction } from "#server/context.ts";
 import { type RemoveCollaboratorInput, removeCollaboratorInput } from "#server/contracts/workspace-collaborator.ts";
 import { gatewaySessions, workspaceCollaborators } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
-import { notify } from "#server/live.ts";
+import { notifyAll } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { withdrawNotices } from "#server/services/notice/withdraw.ts";
 import { invitationKey } from "#server/services/notice/words.ts";
@@ -31,7 +31,11 @@ export async function remove(ctx: Context, raw: RemoveCollaboratorInput): Promis
     await withdrawNotices(tx, [invitationKey(id, userId)]);
     const detail = { userId, role: gone[0]?.role };
     await audit(tx, { action: "workspace.remove-collaborator", subject: id, teamId: row.teamId, detail });
-    await notify(tx.db, "workspace", id);
+    await notifyAll(tx.db, [
+      { topic: "workspace", id },
+      // Whoever has left it does not hear of it any more.
+      { topic: "workspace", id: userId },
+    ]);
   });
   return {};
 }
