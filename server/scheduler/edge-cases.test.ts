@@ -506,14 +506,6 @@ describe("the rules besides", () => {
       expect(evaluate({ ...world1, now: hour - 30 * minute }).notices).toEqual([]);
     });
 
-    test("takes from nobody who will have left by then", () => {
-      const ending = (expiresAt: number) => [lend("a", "0", 1000), lend("b", "1", 1000, { expiresAt })];
-      expect(told(at(lead, ending(due), [reserve("r", 1000, 500)]))).toEqual([]);
-      expect(told(at(lead, ending(due), [reserve("r", 2000, 500)]))).toEqual([["a", due]]);
-      // One that ends later, or is made longer, is taken as any other.
-      expect(told(at(lead, ending(hour), [reserve("r", 2000, 500)]))).toHaveLength(2);
-    });
-
     test("for a person is not made where room is being made for what they ask already", () => {
       const hers = [reserve("r", 1000, 1000, { userId: "ada" })];
       const holdings = [lend("a", "0", 1000), lend("b", "1", 1000)];
@@ -521,6 +513,11 @@ describe("the rules besides", () => {
       const asks = world({ devices: two, policy, holdings, reservations: hers, now: lead, quotas: rich });
       expect(evaluate({ ...asks, queue: [waiting("now", 1000)] }).notices).toHaveLength(1);
       expect(evaluate({ ...asks, queue: [waiting("now", 1000, { userId: "bob" })] }).notices).toHaveLength(2);
+      // It comes too late where one of those who go has to have run for long.
+      const slow = [rich[0] as Quota, quota("nlp", 0, 9000, { times: { minRunMs: 20 * minute } })];
+      const young = holdings.map((one) => (one.leaseId === "a" ? { ...one, grantedAt: lead - minute } : one));
+      const late = { ...asks, holdings: young, quotas: new Map(slow.map((one) => [one.teamId, one])) };
+      expect(evaluate({ ...late, queue: [waiting("now", 1000, { pinnedGpuId: "0" })] }).notices).toHaveLength(2);
     });
 
     test("that is being made for one is there for the next one, too", () => {
@@ -645,6 +642,65 @@ describe("the rules besides", () => {
       expect(granted(next(one))).toMatchObject([{ requestId: "vision's" }]);
       expect(granted(next(other))).toMatchObject([{ requestId: "nlp's" }]);
       expect(next(one)).toMatchObject({ notices: [], withdrawn: [] });
+    });
+
+    test("is left to each of them, whatever those leave who have not gone yet", () => {
+      const three = [
+        quota("vision", 700, 1000),
+        quota("nlp", 100, 1000),
+        quota("ops", 60, 1000),
+        quota("bio", 0, 2000),
+      ];
+      const asks = [
+        waiting("large", 700),
+        waiting("small", 100, { teamId: "nlp", createdAt: 1 }),
+        waiting("smaller", 60, { teamId: "ops", createdAt: 2 }),
+      ];
+      const holdings = [borrowed("a", "0", 200), borrowed("b", "0", 250)];
+      const before = world({ quotas: three, queue: asks, holdings });
+      const round = evaluate(before);
+      expect(told(round)).toEqual([
+        ["a", "large"],
+        ["b", "small"],
+      ]);
+      // The smallest comes where the second leaves more than is needed, when that has gone; not where the first waits.
+      expect(round.verdicts.map((one) => one.state === "queued" && one.obstacle)).toMatchObject([
+        { rule: "reclaim", leaseIds: ["a"] },
+        { rule: "reclaim", leaseIds: ["b"] },
+        { rule: "reclaim", leaseIds: ["b"] },
+      ]);
+      const kept = asks.map((one, index) => (index < 2 ? { ...one, keptGpuIds: ["0"] } : one));
+      const next = {
+        ...before,
+        queue: kept,
+        holdings: [{ ...(holdings[1] as Holding), notice: round.notices[1]?.notice }],
+      };
+      expect(evaluate(next).verdicts.filter(({ state }) => state === "granted")).toMatchObject([
+        { requestId: "large" },
+      ]);
+    });
+
+    test("is made elsewhere where that is sooner", () => {
+      const slow = [
+        ...quotas.slice(0, 2),
+        quota("bio", 0, 2000, { times: { minRunMs: 3_600_000 } }),
+        quota("ops", 0, 1000),
+      ];
+      const holdings = [
+        borrowed("a", "0", 1000),
+        holding("b", "1", 1000, { teamId: "ops", borrowed: true, grantedAt: 1 }),
+      ];
+      const pinned = { ...(queue[0] as Waiting), pinnedGpuId: "0" };
+      const at = world({
+        devices: [device("0"), device("1")],
+        quotas: slow,
+        holdings,
+        queue: [pinned, ...queue.slice(1)],
+      });
+      expect(told(evaluate(at))).toEqual([
+        ["a", "vision's"],
+        ["b", "nlp's"],
+      ]);
     });
 
     test("is made once where one that goes leaves enough for both", () => {

@@ -19,7 +19,7 @@ export function byDevice(holdings: readonly Holding[]): Map<string, Holding[]> {
   return map;
 }
 
-/** Who leaves a device before one for whom it is kept can come: who is told for its sake, and who ends anyway. */
+/** Who leaves a device before one for whom it is kept can come: who is told for its sake, and who ends anyway (known of all that wait for it). */
 export type Leaving = { told: readonly Holding[]; goes: readonly Holding[] };
 
 /**
@@ -35,22 +35,21 @@ export function keep(
 ): void {
   leave(room, request.requestId);
   const share = (one: string, other: string) => policyOf === undefined || mayShare(one, other, policyOf);
+  const ends = sumOf(goes);
   room.hold ??= {
-    ...{ parts: new Map(), share, goes: new Set() },
-    ...{ spareMilli: room.freeMilli, spareBytes: room.freeBytes },
+    ...{ parts: new Map(), share },
+    ...{ spareMilli: room.freeMilli + ends.milli, spareBytes: room.freeBytes + ends.memoryBytes },
     ...(until === undefined ? {} : { until }),
   };
   const { hold } = room;
-  for (const holding of goes) {
-    if (hold.goes.has(holding)) continue;
-    hold.goes.add(holding);
-    hold.spareMilli += holding.milli;
-    hold.spareBytes += holding.memoryBytes;
-  }
   const { requestId, teamId } = request;
-  const [piece, left] = [pieceOn(request, room), sumOf(told)];
-  const part = { teamId, milli: piece.milli - left.milli, memoryBytes: piece.memoryBytes - left.memoryBytes };
-  hold.parts.set(requestId, part);
+  const [piece, gone] = [pieceOn(request, room), sumOf(told)];
+  const [milli, memoryBytes] = [piece.milli - gone.milli, piece.memoryBytes - gone.memoryBytes];
+  const part = { teamId, milli: Math.max(0, milli), memoryBytes: Math.max(0, memoryBytes) };
+  hold.parts.set(requestId, {
+    ...part,
+    left: { milli: part.milli - milli, memoryBytes: part.memoryBytes - memoryBytes },
+  });
   hold.spareMilli -= part.milli;
   hold.spareBytes -= part.memoryBytes;
 }

@@ -71,7 +71,7 @@ export class Pass {
     if (moved.length > 0) return this.#anewWith({ revisions: this.#withPlaced(moved) });
     const units = unitsLeft(this.#world, this.#teams, {
       held: () => this.#pool.held(),
-      isMade: (requestId) => this.#pool.planOf(requestId) !== undefined,
+      isMade: (requestId, by) => (this.#pool.roomAt(requestId) ?? Number.POSITIVE_INFINITY) <= by,
     });
     for (const unit of units) this.#pool.keepUnit(unit);
     // Who was told for one part may have made room for another, too: then somebody else is spared.
@@ -391,9 +391,7 @@ export class Pass {
   /** Nothing when there is nobody who could make room. What was kept for it is kept no longer then. */
   #makeRoom(inside: Asker, team: TeamState): Obstacle | undefined {
     const { request } = inside;
-    // Who has room made already keeps to that, whatever a later one leaves.
-    const beside = request.keptGpuIds?.length ? undefined : this.#pool.comeBeside(inside);
-    const plan = beside ?? this.#pool.plan(inside, `${request.teamId}/${shapeOf(request, team)}`);
+    const plan = this.#pool.makeRoom(inside, `${request.teamId}/${shapeOf(request, team)}`);
     if (plan === undefined) {
       this.#pool.release(request);
       return undefined;

@@ -8,7 +8,7 @@ import { PARK_MS, timesOf } from "./notice.ts";
 import { type Asker, devicesOf, fits, mayLie, pieceOn, place } from "./placement.ts";
 import { noticeFor, type Plan, planReclaim, type Reclaimable, type Releases, releaseOf } from "./reclaim.ts";
 import { reservationIdOf, type Unit } from "./reservation.ts";
-import { admits, type End, give, type Hold, isKeptForOthers, leave, type Room, roomOf, take } from "./room.ts";
+import { admits, type End, give, isKeptForOthers, leave, type Room, roomOf, take } from "./room.ts";
 import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises, promisesAt } from "./share.ts";
 import type { Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
 
@@ -42,6 +42,8 @@ export class Pool {
   /** With when the room is due. */
   readonly #plans = new Map<string, Plan & { at: number }>();
   readonly #reserved: Reserved;
+  /** Who comes where others make room, and when. */
+  readonly #beside = new Map<string, number>();
   /** Parts of reservations for which room is made. */
   readonly #units = new Set<string>();
   /** What is kept for parts of reservations, and until when. */
@@ -92,6 +94,11 @@ export class Pool {
   /** What is held, with what was granted in this pass. */
   held(): Holding[] {
     return [...this.#world.holdings, ...this.#laid];
+  }
+
+  /** When there is room for it that is being made, for itself or beside another. */
+  roomAt(requestId: string): number | undefined {
+    return this.#plans.get(requestId)?.releaseAt ?? this.#beside.get(requestId);
   }
 
   planOf(requestId: string): Plan | undefined {
@@ -181,8 +188,7 @@ export class Pool {
       share(piece, over);
       this.#keptForUnits.push(piece);
     }
-    if (rooms === undefined && this.comeBeside(asker, at) === undefined && grantable)
-      this.#makeForUnit(asker, at, until);
+    if (rooms === undefined) this.#makeForUnit(asker, at, { until, grantable });
     for (const one of over) take(one.room, one);
   }
 
@@ -191,55 +197,68 @@ export class Pool {
     const goes = [...this.#units].flatMap((unitId) =>
       (this.#plans.get(unitId)?.leaseIds ?? []).map((id): [string, string] => [id, reservationIdOf(unitId)]),
     );
-    const isNew = goes.some(([id, reservationId]) => this.#reserved.get(id) !== reservationId);
-    return isNew ? new Map([...this.#reserved, ...goes]) : undefined;
+    const isNew = goes.some(([id]) => !this.#reserved.has(id));
+    return isNew ? new Map([...goes, ...this.#reserved]) : undefined;
   }
 
-  #makeForUnit(asker: Asker, at: number, until: number): void {
+  #makeForUnit(asker: Asker, at: number, { until, grantable }: Pick<Unit, "until" | "grantable">): void {
     const { request } = asker;
     const shape = `${reservationIdOf(request.requestId)}/${request.milli}/${at}`;
-    const plan = this.plan(asker, shape, at);
-    if (plan === undefined) return;
+    // What is free is kept for it whoever would be granted it, and what others leave; nobody else is taken back.
+    const left = this.#leftBeside(asker, at);
+    const plan = grantable ? this.makeRoom(asker, shape, at) : left && this.#comeBeside(asker, left);
+    if (plan === undefined || !this.#plans.has(request.requestId)) return;
     this.#units.add(request.requestId);
     for (const { room } of plan.pieces)
       this.#keptForUnits.push({ ...pieceOn(request, room), room, teamId: request.teamId, until });
   }
 
   /**
-   * Where room is made for others there may be place for one more when they have come: then nobody else is taken back for
-   * it. What is made for later than `at` comes too late.
+   * What those leave beyond another's need who are told for its sake: place for one more, for whom nobody else is taken
+   * back then. Of several the first to be there; what is made for later than `at` comes too late.
    */
-  comeBeside(asker: Asker, at: number = this.#world.now): Plan | undefined {
-    const { request } = asker;
-    const room = devicesOf(request) > 1 ? undefined : this.#rooms.find((one) => this.#isPlaceBeside(asker, one, at));
-    if (room?.hold === undefined) return undefined;
-    const { milli, memoryBytes } = pieceOn(request, room);
-    room.hold.spareMilli -= milli;
-    room.hold.spareBytes -= memoryBytes;
-    const leaseIds = [...room.hold.parts.keys()].flatMap((requestId) => this.toldFor(requestId));
-    const releases = this.#held.flatMap(({ id, first }) =>
-      leaseIds.includes(id) ? [releaseOf(first, this.#releases)] : [],
-    );
-    return { pieces: [{ room, told: [], goes: [] }], leaseIds, releaseAt: Math.max(this.#world.now, ...releases) };
-  }
-
-  #isPlaceBeside(asker: Asker, room: Room, at: number): boolean {
+  #leftBeside(asker: Asker, at: number): Left | undefined {
     const { request, headroomMilli } = asker;
-    const { hold } = room;
-    if (hold === undefined || hold.until !== undefined) return false;
-    const { milli, memoryBytes } = pieceOn(request, room);
-    if (milli > Math.min(hold.spareMilli, headroomMilli) || memoryBytes > hold.spareBytes) return false;
-    const inTime = [...hold.parts.keys()].every((requestId) => (this.#plans.get(requestId)?.at ?? 0) <= at);
-    return inTime && admits(room, request) && mayLie(asker, room) && this.#mayJoinThen(asker, room, hold);
+    let best: Left | undefined;
+    for (const room of devicesOf(request) > 1 ? [] : this.#rooms) {
+      const { hold } = room;
+      if (hold === undefined || hold.until !== undefined || hold.parts.has(request.requestId)) continue;
+      const { milli, memoryBytes } = pieceOn(request, room);
+      if (milli > headroomMilli || !admits(room, request) || !mayLie(asker, room)) continue;
+      for (const [requestId, { left }] of hold.parts) {
+        if (milli > left.milli || memoryBytes > left.memoryBytes || (this.#plans.get(requestId)?.at ?? 0) > at)
+          continue;
+        if (!this.#mayJoinThen(asker, room, requestId)) continue;
+        const releaseAt = this.#releaseFor(requestId);
+        if (best === undefined || releaseAt < best.releaseAt) best = { room, requestId, left, releaseAt };
+      }
+    }
+    return best;
   }
 
-  /** Whether it may lie beside those who stay when those have gone who are told for the others' sake. */
-  #mayJoinThen({ request, policyOf }: Asker, room: Room, hold: Hold): boolean {
+  /** When those have gone who are told for a request's sake. */
+  #releaseFor(requestId: string): number {
+    const told = new Set(this.toldFor(requestId));
+    const releases = this.#held.flatMap(({ id, first }) => (told.has(id) ? [releaseOf(first, this.#releases)] : []));
+    return Math.max(this.#world.now, ...releases);
+  }
+
+  #comeBeside({ request }: Asker, { room, requestId, left, releaseAt }: Left): Plan {
+    this.release(request);
+    const { milli, memoryBytes } = pieceOn(request, room);
+    left.milli -= milli;
+    left.memoryBytes -= memoryBytes;
+    this.#beside.set(request.requestId, releaseAt);
+    return { pieces: [{ room, told: [], goes: [] }], leaseIds: this.toldFor(requestId), releaseAt };
+  }
+
+  /** Whether it may lie beside those who stay when those have gone who are told for another's sake. */
+  #mayJoinThen({ request, policyOf }: Asker, room: Room, requestId: string): boolean {
     if (policyOf === undefined) return true;
     const leavingOf = new Map<string, number>();
     for (const holding of this.#byDevice.get(room.device.id) ?? []) {
-      const goes = hold.goes.has(holding) || hold.parts.has(this.#taken.get(groupOf(holding)) ?? "");
-      if (goes) leavingOf.set(holding.teamId, (leavingOf.get(holding.teamId) ?? 0) + 1);
+      if (!holding.ending && this.#taken.get(groupOf(holding)) !== requestId) continue;
+      leavingOf.set(holding.teamId, (leavingOf.get(holding.teamId) ?? 0) + 1);
     }
     return mayJoin(request.teamId, room, policyOf, leavingOf);
   }
@@ -256,13 +275,17 @@ export class Pool {
   }
 
   /**
-   * Makes room for a claim: others are told, and the devices are kept. Nothing when that would not help. For what is
-   * due later, those are taken back who lie outside their guarantee then.
+   * Makes room for a claim: beside another where that leaves enough no later; else others are told, and the devices are
+   * kept. Nothing when that would not help. For what is due later, those are taken back who lie outside their guarantee
+   * then.
    */
-  plan(asker: Asker, shape: string, at: number = this.#world.now): Plan | undefined {
-    const { requestId } = asker.request;
-    if (this.#withoutPlan.has(shape)) return undefined;
-    const plan = planReclaim(asker, this.#rooms, this.#reclaimable(at));
+  makeRoom(asker: Asker, shape: string, at: number = this.#world.now): Plan | undefined {
+    const { requestId, keptGpuIds } = asker.request;
+    // Who has room made already keeps to that, whatever a later one leaves.
+    const left = keptGpuIds?.length ? undefined : this.#leftBeside(asker, at);
+    const plan = this.#withoutPlan.has(shape) ? undefined : planReclaim(asker, this.#rooms, this.#reclaimable(at));
+    if (left && left.releaseAt <= Math.max(at, plan?.releaseAt ?? Number.POSITIVE_INFINITY))
+      return this.#comeBeside(asker, left);
     if (plan === undefined) {
       this.#withoutPlan.add(shape);
       return undefined;
@@ -319,7 +342,6 @@ export class Pool {
     return {
       ...this.#releases,
       ...{ leases: this.#byDevice, outside, takenFor: this.#taken, reserved: this.#reserved, notBefore },
-      goesBy: at > this.#world.now ? at - PARK_MS : Number.NEGATIVE_INFINITY,
     };
   }
 
@@ -402,6 +424,9 @@ export class Pool {
     return { notices, withdrawn, kept: keptChanges(waiting, this.#plans) };
   }
 }
+
+/** What those leave on a device who are told for this request. */
+type Left = { room: Room; requestId: string; left: { milli: number; memoryBytes: number }; releaseAt: number };
 
 /** What is kept on a device for a part of a reservation. */
 type KeptForUnit = { room: Room; milli: number; memoryBytes: number; teamId: string; until: number };

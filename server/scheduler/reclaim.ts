@@ -21,8 +21,6 @@ export type Reclaimable = {
   takenFor: ReadonlyMap<string, string>;
   /** Lease → the reservation for which it is known to go. */
   reserved: ReadonlyMap<string, string>;
-  /** A lease that ends by then of itself would go no earlier if it were told. */
-  goesBy: number;
 } & Releases;
 
 /** What decides when a lease that is taken back is released. */
@@ -112,7 +110,7 @@ function partOn(asker: Asker, room: Room, from: Making, bound: number): Part | u
   if (piece.milli > asker.headroomMilli) return undefined;
   const there = from.leases.get(room.device.id) ?? [];
   // What ends anyway, and what was told already for this request, costs nobody anything more.
-  const goes = there.filter((holding) => holding.ending || holding.expiresAt <= from.goesBy);
+  const goes = there.filter((holding) => holding.ending);
   let { milli, bytes } = spareFor(request.requestId, room, goes);
   const change = request.keptGpuIds?.includes(room.device.id) ? 0 : CHANGE;
   if (piece.milli - milli + change >= bound && !there.some((holding) => from.told.has(groupOf(holding))))
@@ -127,7 +125,6 @@ function partOn(asker: Asker, room: Room, from: Making, bound: number): Part | u
   const chosen: Victim[] = [];
   for (const victim of victimsOn(there, asker, from)) {
     if (enough()) break;
-    if (goes.includes(victim.holding)) continue;
     const { holding } = victim;
     milli += holding.milli;
     bytes += holding.memoryBytes;

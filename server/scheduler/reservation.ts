@@ -21,18 +21,18 @@ export type Unit = {
 /**
  * What of the reservations for which room is kept nobody has leased yet, in parts of their unit's size; of that, when
  * servers are away, what is still guaranteed. Who holds what when one begins is taken from who holds it now (`held`), and
- * for whom room is made now (`isMade`).
+ * for whom room is made that is there by then (`isMade`).
  */
 export function unitsLeft(
   world: World,
   teams: ReadonlyMap<string, TeamState>,
-  { held, isMade }: { held: () => readonly Holding[]; isMade: (requestId: string) => boolean },
+  { held, isMade }: { held: () => readonly Holding[]; isMade: (requestId: string, by: number) => boolean },
 ): Unit[] {
   const teamsThen = (at: number) => {
     const then = teamsOf(held(), promisesAt(world, at));
     for (const [teamId, team] of teams)
       for (const [request, milli] of team.asked())
-        if (isMade(request.requestId)) then.get(teamId)?.reserve(request, milli);
+        if (isMade(request.requestId, at)) then.get(teamId)?.reserve(request, milli);
     return then;
   };
   const times = new Set(keptReservations(world).map(({ from }) => Math.max(from, world.now)));

@@ -23,16 +23,14 @@ export type End = { holding: Holding; at: number };
 
 /**
  * Those that wait for a device. `spare` is what others may still take without delaying any of them; it may be negative.
- * Where room is made for several, each takes what is free now or what those leave who were told for its own sake: it
- * gets the device when they have gone, whichever of the others comes first.
+ * Where room is made for several, each takes of what is free only what those do not leave who were told for its own sake:
+ * it gets the device when they have gone, whichever of the others comes first.
  */
 export type Hold = {
   /** Request → its part. */
   parts: Map<string, HoldPart>;
   spareMilli: number;
   spareBytes: number;
-  /** Leases that are counted as gone, whoever waits: they end anyway. */
-  goes: Set<Holding>;
   /** Whether two teams' leases may lie beside each other. */
   share: (one: string, other: string) => boolean;
   /** When leases that end will have made room for it: what ends before that takes nothing from the holder. */
@@ -41,8 +39,8 @@ export type Hold = {
 
 type Amount = { milli: number; memoryBytes: number };
 
-/** What one of them will take here, less what those leave who go for its sake. */
-export type HoldPart = Amount & { teamId: string };
+/** What one of them will take of what is free, and what those leave beyond its need who go for its sake (`left`). */
+export type HoldPart = Amount & { teamId: string; left: Amount };
 
 /** Whether others than this request wait for a device. */
 export function isKeptForOthers({ hold }: Room, requestId: string): boolean {
@@ -117,22 +115,22 @@ const NONE = { milli: 0, memoryBytes: 0 };
 
 /**
  * What this request may take here: all that is free, or what those do not need who wait for the device; now, or when
- * these have ended (`goes`).
+ * what ends anyway has ended (`ending`).
  */
 export function spareFor(
   requestId: string,
   room: Room,
-  goes: readonly Holding[] = [],
+  ending: readonly Holding[] = [],
 ): { milli: number; bytes: number } {
   const { hold } = room;
-  const own = sumOf(goes);
-  const milli = room.freeMilli + own.milli;
-  const bytes = room.freeBytes + own.memoryBytes;
+  const more = sumOf(ending);
+  const milli = room.freeMilli + more.milli;
+  const bytes = room.freeBytes + more.memoryBytes;
   if (hold === undefined || !isKeptForOthers(room, requestId)) return { milli, bytes };
-  const more = sumOf([hold.parts.get(requestId) ?? NONE, ...goes.filter((one) => !hold.goes.has(one))]);
+  const own = hold.parts.get(requestId) ?? NONE;
   return {
-    milli: Math.min(milli, hold.spareMilli + more.milli),
-    bytes: Math.min(bytes, hold.spareBytes + more.memoryBytes),
+    milli: Math.min(milli, hold.spareMilli + own.milli),
+    bytes: Math.min(bytes, hold.spareBytes + own.memoryBytes),
   };
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Encoded {
     pub descriptions: Vec<u64>,
     /// Hash of what the call says of its object: all but where anything lies.
     pub says: u64,
-    /// Hash of what has been said of the objects that it names.
+    /// Hash of what has been said of the objects that it names and that do not work themselves.
     pub said: u64,
     /// Of a call whose descriptions say what is to be done.
     pub operands: Operands,
@@ -194,9 +194,8 @@ impl Encoder<'_> {
                 Kind::End | Kind::Object | Kind::Subject | Kind::Optional | Kind::Which => {
                     let object = self.object(slot)?;
                     let number = object.number;
-                    object.said().hash(&mut said);
                     if !WORKERS.contains(&parameter.name.as_str()) {
-                        object.said().hash(&mut choices);
+                        object.said().hash(&mut said);
                         // The first is the one of which it says something.
                         if out.object.is_some() {
                             object.said().hash(&mut says);
@@ -346,9 +345,12 @@ impl Encoder<'_> {
         }
         out.descriptions.hash(&mut choices);
         out.descriptions.iter().for_each(|description| description.hash(&mut says));
+        (out.says, out.said) = (says.finish(), said.finish());
+        // A proposal of cuBLASLt's is hashed alike (`accept_proposals`), and names none of them.
+        if out.said != DefaultHasher::new().finish() {
+            out.said.hash(&mut choices);
+        }
         out.choices = choices.finish();
-        out.says = says.finish();
-        out.said = said.finish();
         Ok(out)
     }
 

@@ -109,15 +109,15 @@ impl Remembered {
     }
 }
 
-/// Hash of all that has been said of an object. What names nothing but places and streams says nothing.
+/// Hash of all that has been said of an object, in whatever order. What names nothing but places and streams says nothing.
 fn said(make: &Remembered, sets: &[Remembered]) -> u64 {
     let nothing = DefaultHasher::new().finish();
-    let mut said = DefaultHasher::new();
-    make.says.hash(&mut said);
-    for set in sets.iter().filter(|set| set.says != nothing) {
+    let sets = sets.iter().filter(|set| set.says != nothing).map(|set| {
+        let mut said = DefaultHasher::new();
         (set.function, set.key, set.says).hash(&mut said);
-    }
-    said.finish()
+        said.finish()
+    });
+    sets.fold(make.says, u64::wrapping_add)
 }
 
 /// What a question put into drafts of the program's: they all belong to the same call.
