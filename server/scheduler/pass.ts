@@ -420,6 +420,8 @@ export class Pass {
    * it would borrow is served: then nothing is kept for it any more.
    */
   #leave(request: Waiting, team: TeamState, charge: number, claim: boolean): void {
+    // One of its team that takes of its right all the same, where there is a device: then it is no claim any more.
+    if (claim) this.#beside.push({ team, until: team.used + team.leftInsideNow(request.userId) - charge });
     if (claim || team.quota.personMilli !== undefined) team.reserve(request, charge);
     else this.#beside.push({ team, until: team.used + team.leftBelowLimit(request.userId) - charge });
   }

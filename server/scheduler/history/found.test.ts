@@ -143,4 +143,15 @@ describe("a round leaves nothing to grant for the next one where", () => {
     const machine = play({ setup, events: [...lent, ask(BIO, 500, { guaranteedOnly: true }), ask(BIO, 1)] }, evaluate);
     expect(machine.round().round).toMatchObject({ notices: [], withdrawn: [], kept: [] });
   });
+
+  test("one takes of its right, elsewhere, what another of its team waits for on one device, and a third comes after both", () => {
+    const setup = { devices: devices(2), quotas: teams([1000, 1000], [1000, 4000], [0, 1000]) };
+    const events: Event[] = [
+      ...[ask(NLP, 251), ask(NLP, 1000, { guaranteedOnly: true, pinned: 3 }), ask(VISION, 750)],
+      { do: "stop", scope: "all", team: 0, person: 0 },
+      ...[ask(NLP, 1000), ask(NLP, 250, { memoryBytes: GIB }), end(0), { do: "lift" as const, which: 0 }],
+    ];
+    const { round } = play({ setup, events }, evaluate).round();
+    expect(round.verdicts.filter((verdict) => verdict.state !== "queued")).toEqual([]);
+  });
 });
