@@ -244,6 +244,9 @@ it("finds running pods after a restart of the broker's reconciler, and a service
   expect(await installation.launcher().endpoint(first)).toBe(endpoint);
   const made = await cluster.objects.read<V1Service>({ apiVersion: "v1", kind: "Service", metadata });
   expect(endpoint).toBe(`http://${made.spec?.clusterIP}:8888`);
+  // The nodes hear of it a moment later.
+  const answer = async () => await inNotebook(first, "print('here')").catch(() => "not yet");
+  await expect.poll(answer, { timeout: 30_000, interval: 500 }).toBe("here");
 });
 
 it("says so when somebody deletes the pod, and start brings the files back", async () => {
