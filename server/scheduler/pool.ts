@@ -198,7 +198,7 @@ export class Pool {
       (this.#plans.get(unitId)?.leaseIds ?? []).map((id): [string, string] => [id, reservationIdOf(unitId)]),
     );
     const isNew = goes.some(([id]) => !this.#reserved.has(id));
-    return isNew ? new Map([...goes, ...this.#reserved]) : undefined;
+    return isNew ? new Map([...this.#reserved, ...goes]) : undefined;
   }
 
   #makeForUnit(asker: Asker, at: number, { until, grantable }: Pick<Unit, "until" | "grantable">): void {
@@ -417,13 +417,18 @@ export class Pool {
       if (ending) continue;
       if (requestId === undefined && notice !== undefined) withdrawn.push(lease.id);
       if (requestId === undefined) continue;
-      const told = noticeFor(lease.first, requestId, this.#releases);
+      // Which part of a reservation it is for is nobody's affair.
+      const isSame = notice !== undefined && this.#units.has(requestId) && isOfSame(notice.requestId, requestId);
+      const told = noticeFor(lease.first, isSame ? notice.requestId : requestId, this.#releases);
       if (told.requestId !== notice?.requestId || told.at !== notice.at)
         notices.push({ leaseId: lease.id, notice: told });
     }
     return { notices, withdrawn, kept: keptChanges(waiting, this.#plans) };
   }
 }
+
+/** Whether two parts are of one reservation. */
+const isOfSame = (one: string, other: string): boolean => reservationIdOf(one) === reservationIdOf(other);
 
 /** What those leave on a device who are told for this request. */
 type Left = { room: Room; requestId: string; left: { milli: number; memoryBytes: number }; releaseAt: number };
