@@ -50,6 +50,7 @@ struct Replay {
     host: Vec<u8>,
     blas: (Library, usize),
     lt: Library,
+    iteration: u64,
     /// Recorded and not yet known to be passed, oldest first; and free ones.
     events: (VecDeque<usize>, Vec<usize>),
 }
@@ -61,7 +62,15 @@ impl Replay {
         run(unsafe { sluice_cudaMalloc(&raw mut arena, ARENA) });
         let (blas, lt) = (Library::load("cublas", 13), Library::load("cublaslt", 13));
         blas.run("cublasCreate_v2", &[out(&mut handle)]);
-        Self { kernel, arena, host: vec![0; 1 << 20], blas: (blas, handle), lt, events: Default::default() }
+        Self {
+            kernel,
+            arena,
+            host: vec![0; 1 << 20],
+            blas: (blas, handle),
+            lt,
+            iteration: 0,
+            events: Default::default(),
+        }
     }
 
     /// One line of the recorded calls.
@@ -124,7 +133,8 @@ impl Replay {
         self.events.0.push_back(event);
     }
 
-    /// `aᵀ b + bias` as PyTorch's linear layer asks cuBLASLt for it, each layer with a bias of its own.
+    /// `aᵀ b + bias` as PyTorch's linear layer asks cuBLASLt for it, each layer with a bias of its own. With mixed precision
+    /// that is a copy, which lies elsewhere in each iteration.
     fn linear(&self, m: usize, n: usize, k: usize, index: usize) {
         let (lt, handle, memory) = (&self.lt, self.blas.1, self.arena as usize);
         let make = |symbol: &str, slots: &[usize]| {
@@ -132,7 +142,8 @@ impl Replay {
             lt.run(symbol, &[&[out(&mut made)], slots].concat());
             made
         };
-        let (turned, straight, epilogue, bias) = (1u32, 0u32, 4u32, self.arena + 4096 * index as u64);
+        let (turned, straight, epilogue, bias) =
+            (1u32, 0u32, 4u32, self.arena + 4096 * index as u64 + 256 * self.iteration);
         let (workspace, aligned, one, zero) = (0u64, 256u32, 1f32, 0f32);
         let preference = make("cublasLtMatmulPreferenceCreate", &[]);
         let desc = make("cublasLtMatmulDescCreate", &[68, 0]);
@@ -172,6 +183,7 @@ impl Replay {
 
 /// The blocking calls of one iteration.
 fn iterate(replay: &mut Replay, calls: &str) -> (u64, Value) {
+    replay.iteration += 1;
     ask(&json!({ "op": "trace", "on": true }));
     for (index, line) in calls.lines().filter(|line| !line.starts_with('#')).enumerate() {
         let (call, count) = line.rsplit_once(" x").unwrap_or((line, "1"));

@@ -109,7 +109,8 @@ pub(super) unsafe fn send(
         _ => true,
     };
     if function.way == Way::Ask {
-        let answer = remote::ask(session, loaded, function.number, encoded.stream, (&encoded.arguments, encoded.said))?;
+        let answer =
+            remote::ask(session, loaded, function.number, encoded.stream, (&encoded.arguments, &encoded.question()))?;
         if function.symbol == PROPOSALS {
             accept_proposals(session, loaded, &answer, &encoded, preferred_alignments(device.process, slots));
         }

@@ -12,6 +12,7 @@ use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, Way, dat
 use sluice_protocol::Wire;
 use sluice_protocol::library::{Argument, HOST_BYTES, HOST_RECORD, MOST_OUTPUT, words};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -36,6 +37,8 @@ pub(super) struct Encoded {
     /// Hash of function and choices, and one of the choices in each description.
     pub choices: u64,
     pub descriptions: Vec<u64>,
+    /// Where the arguments name each of them by its number at the server.
+    described_at: Vec<Range<usize>>,
     /// Hash of what the call says of its object: all but where anything lies.
     pub says: u64,
     /// Hash of what has been said of the objects that it names and that do not work themselves.
@@ -59,6 +62,23 @@ pub(super) struct Encoded {
     pub hosts: Vec<HostNumber>,
     /// The value of the parameter `attribute`.
     pub attribute: u64,
+}
+
+impl Encoded {
+    /// What a question depends on: its arguments, of each description what it chooses, and what has been said of the
+    /// objects that it names. Where a description's addresses lie is no part of it: PyTorch casts a layer's bias to
+    /// another place at every step.
+    pub fn question(&self) -> Vec<u8> {
+        let mut question = self.said.to_le_bytes().to_vec();
+        let mut from = 0;
+        for (place, chosen) in self.described_at.iter().zip(&self.descriptions) {
+            question.extend_from_slice(&self.arguments[from..place.start]);
+            question.extend_from_slice(&chosen.to_le_bytes());
+            from = place.end;
+        }
+        question.extend_from_slice(&self.arguments[from..]);
+        question
+    }
 }
 
 /// The surroundings of a call.
@@ -219,7 +239,9 @@ impl Encoder<'_> {
                 }
                 Kind::Value if slot == 0 => {
                     out.descriptions.push(0);
+                    let place = bytes.len();
                     Argument::Word(0).put(bytes);
+                    out.described_at.push(place..bytes.len());
                 }
                 Kind::Value => {
                     let value = self.process.objects.libraries.values.get(slot);
@@ -228,7 +250,9 @@ impl Encoder<'_> {
                     out.descriptions.push(self.choices_of(&contents));
                     let (_, session) = self.to.ok_or_else(|| self.invalid("a description in a description"))?;
                     let number = session.libraries.description(session, self.loaded, &contents)?;
+                    let place = bytes.len();
                     Argument::Object(number).put(bytes);
+                    out.described_at.push(place..bytes.len());
                 }
                 Kind::Streams if slot == 0 => Argument::Word(0).put(bytes),
                 Kind::Stream | Kind::Streams => {

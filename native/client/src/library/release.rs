@@ -44,7 +44,7 @@ fn asked(loaded: Loaded, symbol: &str, part: Option<u64>) -> Option<u32> {
     let mut question = Vec::new();
     part.into_iter().for_each(|part| Argument::Word(part).put(&mut question));
     Argument::Out(4).put(&mut question);
-    let answer = remote::ask(&session, loaded, number, 0, (&question, 0)).ok()?;
+    let answer = remote::ask(&session, loaded, number, 0, (&question, &question)).ok()?;
     let value = answer.outputs.first_chunk().filter(|_| answer.status == 0)?;
     Some(u32::from_le_bytes(*value))
 }

@@ -158,8 +158,6 @@ impl Remote {
                 Argument::End(number).put(&mut arguments);
                 post(library, end, &arguments)?;
             }
-            // They name descriptions by their numbers.
-            state.answers.clear();
         }
         let number = new_handle();
         let mut arguments = Vec::new();
@@ -189,25 +187,22 @@ pub(super) fn call(session: &Session, loaded: Loaded, function: u32, stream: u64
     reply.map_err(|error| Refusal::from_cuda(loaded.library.source.status, error))
 }
 
-/// As [`call`] for a question whose answer depends on its arguments alone, and on what has been said of the objects that
-/// they name (`said`, a hash): it is asked once, unless it is refused.
+/// As [`call`] for a question whose answer depends on nothing but what is in `question`
+/// ([`super::encode::Encoded::question`], or the arguments themselves): it is asked once, unless it is refused.
 pub(super) fn ask(
     session: &Session,
     loaded: Loaded,
     function: u32,
     stream: u64,
-    (arguments, said): (&[u8], u64),
+    (arguments, question): (&[u8], &[u8]),
 ) -> Outcome<Answer> {
-    let mut question = function.to_le_bytes().to_vec();
-    question.extend_from_slice(&loaded.id.to_le_bytes());
-    question.extend_from_slice(&said.to_le_bytes());
-    question.extend_from_slice(arguments);
-    if let Some(answer) = session.libraries.answer(&question) {
+    let key = [&function.to_le_bytes()[..], &loaded.id.to_le_bytes(), question].concat();
+    if let Some(answer) = session.libraries.answer(&key) {
         return Ok(answer);
     }
     let answer = call(session, loaded, function, stream, arguments)?;
     if answer.status == 0 {
-        session.libraries.keep(question, answer.clone());
+        session.libraries.keep(key, answer.clone());
     }
     Ok(answer)
 }
