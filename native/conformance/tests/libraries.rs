@@ -8,6 +8,7 @@ use sluice_conformance::calls::{ask, attach, start};
 use sluice_conformance::gpud::Gpud;
 use sluice_conformance::libraries::{Library, download, upload};
 use sluice_conformance::numbers::{Letter, Number, assert_close};
+use std::ffi::{CStr, c_char};
 use std::sync::Arc;
 
 const S: Letter = Letter('S');
@@ -517,6 +518,22 @@ fn refused() {
     assert_eq!(solver.call("cusolverSpCreate", &[0]), 9);
 }
 
+/// A profiler names the result with which it was refused: PyTorch's ends in an error when it has no name.
+fn results_of_cupti_have_names() {
+    let cupti = Library::load("cupti", 28);
+    let refused = cupti.call("cuptiActivityEnable", &[0]);
+    let mut text: *const c_char = std::ptr::null();
+    for (symbol, wanted) in [
+        ("cuptiGetResultString", "CUPTI_ERROR_NOT_SUPPORTED"),
+        ("cuptiGetErrorMessage", "a remote GPU cannot be profiled from here"),
+    ] {
+        cupti.run(symbol, &[refused as usize, out(&mut text)]);
+        // SAFETY: the text stays.
+        assert_eq!(unsafe { CStr::from_ptr(text) }.to_str(), Ok(wanted));
+        assert_eq!(cupti.call(symbol, &[0, 0]), 1);
+    }
+}
+
 #[test]
 fn libraries_compute_what_they_should() {
     let gpud = Gpud::start("soft", &[]).expect("gpud");
@@ -532,5 +549,6 @@ fn libraries_compute_what_they_should() {
     random();
     captured();
     refused();
+    results_of_cupti_have_names();
     process::get().device(0).any_session().expect("attached").close();
 }

@@ -43,6 +43,10 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         "cudnnGetRNNDescriptor_v8" => unsafe { network(loaded, slots) },
         "cudnnGetCudartVersion" => Ok(13_000),
         "cublasGetCudartVersion" | "cublasLtGetCudartVersion" => Ok((loaded.shim().abi() * 1000) as usize),
+        // SAFETY: the caller's output, a pointer.
+        "cuptiGetResultString" => unsafe { put_words(loaded, slots[1], text::cupti(slots[0] as u32).0) },
+        // SAFETY: the caller's output, a pointer.
+        "cuptiGetErrorMessage" => unsafe { put_words(loaded, slots[1], text::cupti(slots[0] as u32).1) },
         // SAFETY: the caller's output, an int.
         "cuptiGetVersion" => unsafe { put(loaded, slots[0], loaded.shim().version) },
         "cudnnGetVersion" | "cublasLtGetVersion" => Ok(release::version(loaded) as usize),
@@ -147,6 +151,19 @@ unsafe fn last_reason(target: usize, room: usize) -> Outcome {
 /// A driver's answer in the library's words.
 fn cuda(loaded: Loaded, outcome: CudaResult) -> Outcome {
     outcome.map(|()| 0).map_err(|error| Refusal::from_cuda(loaded.status(), error))
+}
+
+/// Writes the place of a text that stays.
+///
+/// # Safety
+/// The target has room for a pointer.
+unsafe fn put_words(loaded: Loaded, target: usize, text: &str) -> Outcome {
+    if target == 0 {
+        return Err(Refusal::status(loaded.status().invalid_value));
+    }
+    // SAFETY: as the caller's.
+    unsafe { (target as *mut usize).write_unaligned(interned(text).as_ptr() as usize) };
+    Ok(0)
 }
 
 unsafe fn put(loaded: Loaded, target: usize, value: u32) -> Outcome {

@@ -62,3 +62,15 @@ pub fn nccl(status: u32) -> &'static str {
         _ => "unknown result code",
     }
 }
+
+/// Name and meaning of a result of CUPTI's, of those that are given here.
+pub fn cupti(result: u32) -> (&'static str, &'static str) {
+    match result {
+        0 => ("CUPTI_SUCCESS", "no error"),
+        1 => ("CUPTI_ERROR_INVALID_PARAMETER", "one or more of the parameters is invalid"),
+        8 => ("CUPTI_ERROR_OUT_OF_MEMORY", "there is not enough memory for what was asked"),
+        15 => ("CUPTI_ERROR_NOT_INITIALIZED", "CUPTI could not be initialized"),
+        27 => ("CUPTI_ERROR_NOT_SUPPORTED", "a remote GPU cannot be profiled from here"),
+        _ => ("CUPTI_ERROR_UNKNOWN", "an unknown internal error has occurred"),
+    }
+}
