@@ -134,6 +134,8 @@ int main() {
         REQUIRE(ended.host()[0] == n / 2);
     }
     {
+        // A card gives a thread 1 KiB of stack unless it is asked for more.
+        CUDA(cudaDeviceSetLimit(cudaLimitStackSize, 16 << 10));
         DeviceArray<int> out(n);
         recursion<<<1, n>>>(out.get());
         auto got = out.host();

@@ -35,8 +35,8 @@ table! {
     cuKernelGetParamCount(usize, *mut usize);
     cuFuncGetName(*mut *const c_char, usize);
     cuModuleGetFunctionCount(*mut u32, usize);
-    cuCtxPushCurrent(usize);
-    cuCtxPopCurrent(*mut usize);
+    cuCtxPushCurrent_v2(usize);
+    cuCtxPopCurrent_v2(*mut usize);
     cuStreamDestroy(usize);
     cuMemAlloc(*mut u32, u32);
     cuGreenCtxCreate(*mut usize, usize, i32, u32);
@@ -72,8 +72,8 @@ fn contexts(driver: &Driver) {
         assert_eq!((objects.cuCtxDestroy_v2)(second), 0);
         assert_eq!((objects.cuCtxGetCurrent)(&raw mut current), 0);
         assert_eq!(current, first);
-        assert_eq!((objects.cuCtxPushCurrent)(first), 0);
-        assert_eq!((objects.cuCtxPopCurrent)(&raw mut current), 0);
+        assert_eq!((objects.cuCtxPushCurrent_v2)(first), 0);
+        assert_eq!((objects.cuCtxPopCurrent_v2)(&raw mut current), 0);
         assert_eq!(current, first);
         let mut properties = [0; 14];
         assert_eq!((objects.cuDeviceGetProperties)(&raw mut properties, 0), 0);
