@@ -18,16 +18,17 @@ import tarfile
 import venv
 from pathlib import Path
 
-# nvcc, its headers and NVIDIA's shared runtime to link with, of one CUDA version; and what compiles Cython.
+# nvcc, its headers and NVIDIA's shared runtime to link with, and what compiles Cython. The oldest CUDA 13: a driver takes
+# PTX of its own CUDA version and older ones.
 TOOLS = [
-    "nvidia-cuda-nvcc==13.5.37",
-    "nvidia-cuda-crt==13.5.37",
-    "nvidia-nvvm==13.5.37",
-    "nvidia-cuda-runtime==13.5.37",
-    "nvidia-cuda-nvrtc==13.5.37",
-    "nvidia-cuda-cccl==13.3.5.0.6",
-    "nvidia-cuda-profiler-api==13.5.25",
-    "nvidia-curand==10.4.5.25",
+    "nvidia-cuda-nvcc==13.0.88",
+    "nvidia-cuda-crt==13.0.88",
+    "nvidia-nvvm==13.0.88",
+    "nvidia-cuda-runtime==13.0.96",
+    "nvidia-cuda-nvrtc==13.0.88",
+    "nvidia-cuda-cccl==13.0.85",
+    "nvidia-cuda-profiler-api==13.0.85",
+    "nvidia-curand==10.4.0.35",
     "cython==3.2.9",
     "numpy==2.2.6",
     "setuptools==84.2.1",
