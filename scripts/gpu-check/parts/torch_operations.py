@@ -112,13 +112,15 @@ OPERATIONS = (
 
 
 def show(operation):
-    """One operation, whatever becomes of it."""
+    """One operation, whatever becomes of it; and how far it is off when it is done again, of its largest number."""
     try:
-        result = operation().detach().double().cpu().flatten()
+        result, *others = (operation().detach().double().cpu().flatten() for _ in range(4))
         step = max(1, result.numel() // 64)
+        scale = result.abs().max().item() or 1.0
         print(json.dumps({
             "name": operation.__name__, "samples": result[::step].tolist(),
             "digest": hashlib.sha256(result.numpy().tobytes()).hexdigest(),
+            "noise": max((result - other).abs().max().item() for other in others) / scale,
         }), flush=True)
     except Exception as error:  # noqa: BLE001 - the others are asked too
         text = str(error).strip().splitlines()
