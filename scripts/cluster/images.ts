@@ -6,7 +6,7 @@ import path from "node:path";
 import { ctr } from "#scripts/cluster/cluster.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
-import { type Image, writeArchive, writeLayer } from "#scripts/images/archive.ts";
+import { type Image, makeImage, writeArchive, writeLayer } from "#scripts/images/archive.ts";
 import { type Base, baseLayer } from "#scripts/images/base.ts";
 import { clientImage } from "#scripts/images/client.ts";
 import { controlPlaneImage } from "#scripts/images/control-plane.ts";
@@ -23,7 +23,7 @@ export type Images = { workspace: string; controlPlane: string; gpud: string; cl
 
 /** Makes what is missing, and loads it into the node. */
 export async function loadImages(cluster: Cluster, { root, say }: { root: string; say: Say }): Promise<Images> {
-  const base = await baseLayer(say);
+  const base = await baseLayer(root, say);
   const stateDir = path.join(root, ".sluice", "cluster");
   const quiet = () => undefined;
   say("Bringing the programs, the portal and the environment up to date");
@@ -32,10 +32,10 @@ export async function loadImages(cluster: Cluster, { root, say }: { root: string
   const wheel = await buildWheel(root, stateDir, quiet);
   const environment = await ensureEnvironment("cuda-python", { stateDir, wheel, onLine: quiet });
   const [workspace, controlPlane, gpud, client, bare] = [
-    await workspaceImage(environment, base, say),
-    await controlPlaneImage(root, base, say),
-    await gpudImage(root, base, say),
-    await clientImage(root, wheel, base, say),
+    await makeImage(await workspaceImage(root, environment), base, say),
+    await makeImage(await controlPlaneImage(root, say), base, say),
+    await makeImage(await gpudImage(root), base, say),
+    await makeImage(await clientImage(root, wheel), base, say),
     await bareImage(),
   ];
   for (const image of [await pauseImage(base), workspace, controlPlane, gpud, client, bare])
@@ -68,7 +68,7 @@ async function bareImage(): Promise<Pick<Image, "name" | "file">> {
 
 /** Holds a pod's namespaces while its containers come and go. */
 async function pauseImage({ layer }: Base): Promise<Pick<Image, "name" | "file">> {
-  const file = path.join(cacheFolder("images"), "pause.tar");
+  const file = path.join(cacheFolder("images"), `pause-${path.basename(layer)}`);
   if (!existsSync(file)) await writeArchive(file, PAUSE_IMAGE, [layer], { entrypoint: ["/usr/bin/sleep", "infinity"] });
   return { name: PAUSE_IMAGE, file };
 }
