@@ -416,8 +416,8 @@ function silentNode({ lostNodeSeconds }: KubernetesSettings): V1Toleration[] {
 }
 
 /**
- * What the container asks for and may use: the workspace's size, of which as large a part is requested as of the
- * environment's own in the settings; without one that.
+ * What the container asks for and may use: the size that was chosen, of which as large a part is requested as of the one
+ * in the settings; without a choice that.
  */
 function resourcesOf({ size: chosen }: WorkspaceSpec, { cpu, memory }: Size): V1ResourceRequirements {
   if (chosen === undefined) {
@@ -444,6 +444,15 @@ function environmentOn({ environment, image }: WorkspaceSpec, { environments, si
   return { image, size, pull: "IfNotPresent" as const };
 }
 
+/**
+ * What the settings say of the size that was chosen, which is named as it is offered, however capitalised; undefined of
+ * one that they do not name, and of numbers of its own: those run as the environment does.
+ */
+function sizeAmong({ size }: WorkspaceSpec, { sizes }: KubernetesSettings): Size | undefined {
+  const name = size?.name?.toLowerCase();
+  return Object.entries(sizes).find(([key]) => key.toLowerCase() === name)?.[1];
+}
+
 /** Each start has a pod of another name: whoever drains a node asks by the name until nobody has it. */
 export function podName({ id, generation }: Pick<WorkspaceSpec, "id" | "generation">): string {
   return `${id}-${generation}`;
@@ -452,7 +461,7 @@ export function podName({ id, generation }: Pick<WorkspaceSpec, "id" | "generati
 /** The workspace's pod: no account of the cluster, no privilege, nothing writable but its volumes. */
 export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Pod {
   const environment = environmentOn(spec, settings);
-  const size = environment === undefined ? undefined : settings.sizes[environment.size];
+  const size = sizeAmong(spec, settings) ?? settings.sizes[environment?.size ?? ""];
   if (environment === undefined || size === undefined) {
     const known = Object.keys(settings.environments).join(", ");
     throw new Error(
