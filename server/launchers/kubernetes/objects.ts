@@ -214,13 +214,14 @@ function portsOf(peer: Peer) {
 /** Secrets of images' registries; nothing else is ever copied to where a team's pods are. */
 const REGISTRY_SECRETS = ["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"];
 
-/** The copy of a registry's secret, as a team's pods name it; undefined of any other secret. */
-export function pullSecret(settings: KubernetesSettings, teamId: string, secret: V1Secret): V1Secret | undefined {
-  const { type, data, metadata } = secret;
+/** The copy of a registry's secret, as pods there name it; undefined of any other secret. */
+export function pullSecret(
+  { namespace, labels }: { namespace: string; labels: Record<string, string> },
+  { type, data, metadata }: V1Secret,
+): V1Secret | undefined {
   if (type === undefined || !REGISTRY_SECRETS.includes(type)) return undefined;
-  const meta = teamMeta(namespaceOf(settings, teamId), teamId, metadata?.name ?? "");
-  const labels = { ...meta.labels, [PULL_SECRET_LABEL]: "copy" };
-  return { apiVersion: "v1", kind: "Secret", metadata: { ...meta, labels }, type, data };
+  const meta = { name: metadata?.name ?? "", namespace, labels: { ...labels, [PULL_SECRET_LABEL]: "copy" } };
+  return { apiVersion: "v1", kind: "Secret", metadata: meta, type, data };
 }
 
 /**
