@@ -24,6 +24,8 @@ const NAMESPACE = "pulls-admin";
 const JOBS = "pulls-jobs";
 const IMAGE = `${REGISTRY}/sluice/cuda-python`;
 
+const secrets = { imagePullSecrets: ["registry"], imagePullSecretsNamespace: NAMESPACE };
+
 let registry: Awaited<ReturnType<typeof startRegistry>>;
 let installation: Installation;
 let image: string;
@@ -35,8 +37,7 @@ beforeAll(async () => {
   const size = "small";
   const settings = smallSettings(cluster, "pulls", {
     environments: { "cuda-python": { image, size }, "not-there": { image: `${IMAGE}:2`, size } },
-    imagePullSecrets: ["registry"],
-    imagePullSecretsNamespace: NAMESPACE,
+    ...secrets,
   });
   installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 4 });
 }, 180_000);
@@ -79,7 +80,7 @@ it("pulls the client's image for a pod that borrows, with a secret that is copie
     imagePullSecrets: ["registry"],
     namespaces: { [JOBS]: [{ team: "vision", person: "ada@example.com" }] },
   };
-  const settings = smallSettings(cluster, "pulls", { pods, imagePullSecretsNamespace: NAMESPACE });
+  const settings = smallSettings(cluster, "pulls", { ...secrets, pods });
   const { database } = installation;
   const live = createLive(database.sql);
   const watch = startClusterWatch({ database, live, log: logger("test"), settings });
