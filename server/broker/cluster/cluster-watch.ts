@@ -1,6 +1,6 @@
 /**
  * What the broker follows in its cluster, by watches: pods that borrow (their end gives back what they hold, and what
- * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them), and the gpuds of
+ * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them, and so does the end of the node), and the gpuds of
  * its chart (an older one is drained and replaced, node by node). Teams' namespaces get what its settings say, and those of
  * borrowing pods the secrets of the client's registry. Each broker watches, the one that leads acts; what happened while
  * nobody did is made up for by the next one that leads, and once a minute.
@@ -28,6 +28,7 @@ import type { Logger } from "#server/log.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
 import { forgetParked } from "#server/services/gpu-server/forget-parked.ts";
 import { isFree } from "#server/services/gpu-server/is-free.ts";
+import { listNodes } from "#server/services/gpu-server/list-nodes.ts";
 import { vacate } from "#server/services/gpu-server/vacate.ts";
 import { end } from "#server/services/pod/end.ts";
 import { listOpen } from "#server/services/pod/list-open.ts";
@@ -134,6 +135,7 @@ class ClusterWatch {
     this.#nodes = nodes;
     nodes.onChange((node, gone) => {
       if (!gone) this.#do((ctx) => this.#follow(ctx, node));
+      else this.#do((ctx) => this.#followDeleted(ctx, node.metadata?.name ?? ""));
     });
   }
 
@@ -191,6 +193,8 @@ class ClusterWatch {
     // First, so that a broker that has just come to lead opens no node that is being emptied.
     await this.#update(ctx);
     for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);
+    // Those that were deleted while nobody looked.
+    if (this.#nodes !== undefined) for (const name of await listNodes(ctx)) await this.#followDeleted(ctx, name);
     if (this.#putTeams) {
       await putTeams(this.#client, this.#options.settings, this.#options.log);
       for (const name of Object.keys(this.#options.settings.pods?.namespaces ?? {})) await this.#putPullSecrets(name);
@@ -268,6 +272,13 @@ class ClusterWatch {
     } catch (error) {
       if (!isConflict(error)) throw error;
     }
+  }
+
+  /** What is leased there goes on until its gpud ends. A node of that name that joins again opens the servers. */
+  async #followDeleted(ctx: Context, nodeName: string): Promise<void> {
+    if (this.#nodes?.all().some(({ metadata }) => metadata?.name === nodeName)) return;
+    for (const serverId of await followNode(ctx, { nodeName, closed: "deleted" }))
+      this.#options.log.warn({ serverId, nodeName }, "the node of a GPU server was deleted");
   }
 
   async #follow(ctx: Context, node: V1Node): Promise<void> {
