@@ -55,7 +55,7 @@ export async function loadImages(cluster: Cluster, { root, say }: { root: string
   ];
   for (const image of [await pauseImage(base), workspace, ...Object.values(more), controlPlane, gpud, client, bare])
     await load(cluster, image, say);
-  const names = Object.entries(more).map(([environment, { name }]) => [environment, name]);
+  const names = Object.entries(more).map(([environment, { name }]): [string, string] => [environment, name]);
   return {
     workspaces: { ...Object.fromEntries(names), "cuda-python": workspace.name },
     controlPlane: controlPlane.name,

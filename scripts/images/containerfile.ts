@@ -113,5 +113,6 @@ function instructions(text: string): string[] {
 
 /** `name="value" other="value"`. */
 function pairs(text: string): Record<string, string> {
-  return Object.fromEntries([...text.matchAll(/([\w.]+)="([^"]*)"/g)].map(([, name, value]) => [name, value]));
+  const found = text.matchAll(/([\w.]+)="([^"]*)"/g);
+  return Object.fromEntries([...found].map(([, name = "", value = ""]): [string, string] => [name, value]));
 }
