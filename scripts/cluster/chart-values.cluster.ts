@@ -107,6 +107,15 @@ it("makes ingress, budgets, monitor and dashboard as the values say, in objects 
   await isTaken(made.filter(({ kind }) => kind !== "ServiceMonitor"));
 }, 60_000);
 
+it("has the secrets of the client's registry copied to pods that borrow, and asks nobody without the webhook", async () => {
+  const pods = { imagePullSecrets: ["registry-d"], namespaces: { ml: [{ team: "vision", person: "a@example.com" }] } };
+  const asked = { ...values, workspaces: {} };
+  const on = settingsOf(await template({ ...asked, pods: { ...pods, enabled: true } }, "--namespace", "sluice"));
+  expect([on.pods?.imagePullSecrets, on.imagePullSecretsNamespace]).toEqual([["registry-d"], "sluice"]);
+  const off = settingsOf(await template({ ...asked, pods }));
+  expect([off.pods, off.imagePullSecretsNamespace]).toEqual([undefined, undefined]);
+}, 60_000);
+
 it("names every pull secret in every pod, the trial's database and the migration among them", async () => {
   const made = await template({ ...values, database: {}, postgres: { enabled: true } });
   const pods = made.flatMap((object) => {

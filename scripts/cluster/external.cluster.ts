@@ -1,12 +1,14 @@
-/** The chart as an organisation installs it: its own PostgreSQL by a secret, its own sign-in by OIDC. */
+/** The chart as an organisation installs it: its own PostgreSQL by a secret, its own sign-in by OIDC, both of its own authority. */
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { getCACertificates, setDefaultCACertificates, TLSSocket } from "node:tls";
 import { promisify } from "node:util";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { makeCertificates } from "#scripts/cluster/certificates.ts";
 import { kubectl } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { Browser, CLIENT_ID, CLIENT_SECRET, startProvider } from "#server/auth/testing.ts";
@@ -27,19 +29,26 @@ const ADMIN = { email: "admin@example.com", password: "correct horse battery sta
 let folder: string;
 let postgres: EmbeddedPostgres;
 let relay: Server;
+let authority: string;
 let issuer: Awaited<ReturnType<typeof startProvider>>;
 
-/** Where pods reach the database, which listens on loopback alone. */
-async function startRelay(): Promise<Server> {
-  const server = createServer((from) => {
-    const to = connect(postgres.port, "127.0.0.1");
-    for (const [one, other] of [
-      [from, to],
-      [to, from],
-    ] as const) {
-      one.pipe(other);
-      one.on("error", () => other.destroy());
-    }
+/** Where pods reach the database, which listens on loopback alone: it takes who asks for TLS first, and nobody else. */
+async function startRelay(certificate: { key: string; cert: string }): Promise<Server> {
+  const server = createServer((plain) => {
+    plain.once("data", (request: Buffer) => {
+      // An SSLRequest, by PostgreSQL's protocol (53.7, Message Formats): its length and its code.
+      if (request.readInt32BE(0) !== 8 || request.readInt32BE(4) !== 80_877_103) return plain.destroy();
+      plain.write("S");
+      const from = new TLSSocket(plain, { ...certificate, isServer: true });
+      const to = connect(postgres.port, "127.0.0.1");
+      for (const [one, other] of [
+        [from, to],
+        [to, from],
+      ] as const) {
+        one.pipe(other);
+        one.on("error", () => other.destroy());
+      }
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, cluster.address, resolve));
   return server;
@@ -58,14 +67,22 @@ const secret = async (name: string, values: Record<string, string>) => {
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), "sluice-external-"));
   postgres = await startEmbeddedPostgres(folder);
-  relay = await startRelay();
+  await makeCertificates(folder, [cluster.address]);
+  const file = async (name: string) => await readFile(path.join(folder, name), "utf8");
+  const certificate = { key: await file("server.key"), cert: await file("server.crt") };
+  authority = await file("ca.crt");
+  // The browser of this test trusts it, too.
+  setDefaultCACertificates([...getCACertificates("default"), authority]);
+  relay = await startRelay(certificate);
   issuer = await startProvider({
     redirectUri: `${PORTAL}/api/auth/callback/oidc`,
     accounts: new Map([["root", { email: ADMIN.email, email_verified: true }]]),
     address: cluster.address,
+    certificate,
   });
   await kubectl(machine, "create", "namespace", NAMESPACE);
   const url = new URL(postgres.url);
+  url.searchParams.set("sslmode", "verify-full");
   url.host = `${cluster.address}:${(relay.address() as AddressInfo).port}`;
   await secret("database", { url: url.href });
   await secret("sign-in", { "client-id": CLIENT_ID, "client-secret": CLIENT_SECRET });
@@ -96,6 +113,7 @@ it("signs in through the organisation's provider, and keeps its people in the or
     gateway: { ...small, url: "http://n.localhost", host: "n.localhost", service: { clusterIP: ADDRESS.gateway } },
     broker: { ...small, url: `https://${ADDRESS.broker}:3001`, service: { clusterIP: ADDRESS.broker } },
     gpud: { enabled: false },
+    certificateAuthorities: authority,
   };
   const file = path.join(folder, "values.json");
   await writeFile(file, JSON.stringify(values));
@@ -112,6 +130,7 @@ it("signs in through the organisation's provider, and keeps its people in the or
   try {
     const [person] = await database.db.select().from(users).where(eq(users.email, ADMIN.email));
     expect(person?.oidcSubject).toBe(`${issuer.origin}|root`);
+    expect(issuer.origin).toMatch(/^https:/);
   } finally {
     await database.close();
   }

@@ -6,7 +6,7 @@ import path from "node:path";
 import { ctr } from "#scripts/cluster/cluster.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
-import { type Image, writeArchive, writeLayer } from "#scripts/images/archive.ts";
+import { type Image, makeImage, writeArchive, writeLayer } from "#scripts/images/archive.ts";
 import { type Base, baseLayer } from "#scripts/images/base.ts";
 import { clientImage } from "#scripts/images/client.ts";
 import { controlPlaneImage } from "#scripts/images/control-plane.ts";
@@ -18,30 +18,46 @@ import { ensureEnvironment } from "#server/launchers/local/environment.ts";
 
 type Say = (line: string) => void;
 
-/** Names of the images that tests use. */
-export type Images = { workspace: string; controlPlane: string; gpud: string; client: string; bare: string };
+/**
+ * Names of the images that tests use; `workspaces` by their environments: that of most tests, and those that
+ * `SLUICE_TEST_ENVIRONMENTS` names.
+ */
+export type Images = {
+  workspaces: { "cuda-python": string } & Record<string, string>;
+  controlPlane: string;
+  gpud: string;
+  client: string;
+  bare: string;
+};
 
 /** Makes what is missing, and loads it into the node. */
 export async function loadImages(cluster: Cluster, { root, say }: { root: string; say: Say }): Promise<Images> {
-  const base = await baseLayer(say);
+  const base = await baseLayer(root, say);
   const stateDir = path.join(root, ".sluice", "cluster");
   const quiet = () => undefined;
-  say("Bringing the programs, the portal and the environment up to date");
+  say("Bringing the programs and the portal up to date");
   await buildNative(root, quiet);
   await buildPortal(root, { ...process.env, NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1" }, quiet);
   const wheel = await buildWheel(root, stateDir, quiet);
-  const environment = await ensureEnvironment("cuda-python", { stateDir, wheel, onLine: quiet });
+  const make = async (name: string) => {
+    say(`Bringing the environment ${name} up to date`);
+    const environment = await ensureEnvironment(name, { stateDir, wheel, onLine: quiet });
+    return await makeImage(await workspaceImage(root, environment), base, say);
+  };
+  const more: Record<string, Image> = {};
+  for (const name of (process.env.SLUICE_TEST_ENVIRONMENTS ?? "minimal").split(",")) more[name] = await make(name);
   const [workspace, controlPlane, gpud, client, bare] = [
-    await workspaceImage(environment, base, say),
-    await controlPlaneImage(root, base, say),
-    await gpudImage(root, base, say),
-    await clientImage(root, wheel, base, say),
+    await make("cuda-python"),
+    await makeImage(await controlPlaneImage(root, say), base, say),
+    await makeImage(await gpudImage(root), base, say),
+    await makeImage(await clientImage(root, wheel), base, say),
     await bareImage(),
   ];
-  for (const image of [await pauseImage(base), workspace, controlPlane, gpud, client, bare])
+  for (const image of [await pauseImage(base), workspace, ...Object.values(more), controlPlane, gpud, client, bare])
     await load(cluster, image, say);
+  const names = Object.entries(more).map(([environment, { name }]): [string, string] => [environment, name]);
   return {
-    workspace: workspace.name,
+    workspaces: { ...Object.fromEntries(names), "cuda-python": workspace.name },
     controlPlane: controlPlane.name,
     gpud: gpud.name,
     client: client.name,
@@ -68,7 +84,7 @@ async function bareImage(): Promise<Pick<Image, "name" | "file">> {
 
 /** Holds a pod's namespaces while its containers come and go. */
 async function pauseImage({ layer }: Base): Promise<Pick<Image, "name" | "file">> {
-  const file = path.join(cacheFolder("images"), "pause.tar");
+  const file = path.join(cacheFolder("images"), `pause-${path.basename(layer)}`);
   if (!existsSync(file)) await writeArchive(file, PAUSE_IMAGE, [layer], { entrypoint: ["/usr/bin/sleep", "infinity"] });
   return { name: PAUSE_IMAGE, file };
 }

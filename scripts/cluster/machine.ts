@@ -5,6 +5,7 @@ import { statfs } from "node:fs/promises";
 import { run } from "#scripts/lib/processes.ts";
 
 const PACKAGES = [
+  "buildah",
   "containerd",
   "runc",
   "containernetworking-plugins",

@@ -1,21 +1,30 @@
 /** Workspaces whose images come from a registry that asks who pulls. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import type { V1Pod } from "@kubernetes/client-node";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { kubectl } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { REGISTRY, registrySecret, startRegistry } from "#scripts/cluster/registry.ts";
+import { startClusterWatch } from "#server/broker/cluster/cluster-watch.ts";
 import { useTestDatabase } from "#server/db/testing.ts";
+import { borrowingPod } from "#server/launchers/kubernetes/pods/borrowing-pod.ts";
 import {
   type Installation,
   smallSettings,
   startInstallation,
   testCluster,
 } from "#server/launchers/kubernetes/testing.ts";
+import { createLive } from "#server/live.ts";
+import { logger } from "#server/log.ts";
 
 const cluster = testCluster();
 const machine = clusterAt();
 /** Where the admin has put the secret. */
 const NAMESPACE = "pulls-admin";
+/** Where a pod borrows by a label. */
+const JOBS = "pulls-jobs";
 const IMAGE = `${REGISTRY}/sluice/cuda-python`;
+
+const secrets = { imagePullSecrets: ["registry"], imagePullSecretsNamespace: NAMESPACE };
 
 let registry: Awaited<ReturnType<typeof startRegistry>>;
 let installation: Installation;
@@ -24,19 +33,18 @@ let image: string;
 beforeAll(async () => {
   registry = await startRegistry(machine);
   image = `${IMAGE}@${await registry.push(cluster.workspaceImage, `${IMAGE}:1`)}`;
-  await kubectl(machine, "create", "namespace", NAMESPACE);
+  for (const name of [NAMESPACE, JOBS]) await kubectl(machine, "create", "namespace", name);
   const size = "small";
   const settings = smallSettings(cluster, "pulls", {
     environments: { "cuda-python": { image, size }, "not-there": { image: `${IMAGE}:2`, size } },
-    imagePullSecrets: ["registry"],
-    imagePullSecretsNamespace: NAMESPACE,
+    ...secrets,
   });
   installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 4 });
 }, 180_000);
 afterAll(async () => {
   await installation?.stop();
   await registry?.stop();
-  await kubectl(machine, "delete", "namespace", NAMESPACE, "--wait=false");
+  await kubectl(machine, "delete", "namespace", NAMESPACE, JOBS, "--wait=false");
 });
 
 /** Puts the registry's secret, for launches from now on. */
@@ -63,6 +71,39 @@ it("pulls an image by its digest with the registry's secret, and tells that it d
   expect(told).toMatch(/Pulled: Successfully pulled image .* in \S+ .*Image size: \d+ bytes/);
   expect(await installation.inNotebook(id, "print(6 * 7)")).toBe("42");
 });
+
+it("pulls the client's image for a pod that borrows, with a secret that is copied to where the pod is", async () => {
+  const metadata = { name: "borrows", namespace: JOBS, labels: { "sluice.dev/gpu": "0.5" } };
+  const client = `${REGISTRY}/sluice/client`;
+  const pods = {
+    image: `${client}@${await registry.push(cluster.clientImage, `${client}:1`)}`,
+    imagePullSecrets: ["registry"],
+    namespaces: { [JOBS]: [{ team: "vision", person: "ada@example.com" }] },
+  };
+  const settings = smallSettings(cluster, "pulls", { ...secrets, pods });
+  const { database } = installation;
+  const live = createLive(database.sql);
+  const watch = startClusterWatch({ database, live, log: logger("test"), settings });
+  onTestFinished(async () => {
+    await watch.stop();
+    await live.close();
+  });
+  // What the webhook makes of it (the API server asks that in chart.cluster.ts).
+  const spec = { containers: [{ name: "main", image: cluster.bareImage, command: ["/program"] }] };
+  const wish = { amount: "0.5", gpuType: "soft", team: "vision", person: "ada@example.com", waitSeconds: 60 };
+  const around = { settings: settings.pods ?? never(), brokerUrl: "https://broker.invalid", authority: undefined };
+  const pod = { apiVersion: "v1", kind: "Pod", ...borrowingPod({ metadata, spec }, wish, around) };
+  await cluster.objects.create(pod);
+  const copied = async () => {
+    const { status } = await cluster.objects.read<V1Pod>({ apiVersion: "v1", kind: "Pod", metadata });
+    return status?.initContainerStatuses?.find(({ name }) => name === "sluice-libraries")?.state?.terminated?.exitCode;
+  };
+  await expect.poll(copied, { timeout: 60_000 }).toBe(0);
+});
+
+function never(): never {
+  throw new Error("no settings of pods");
+}
 
 it("says that the registry does not have the image", async () => {
   await installation.observed(

@@ -8,7 +8,8 @@ import { startService } from "#scripts/lib/processes.ts";
 
 /** The host in its images' names. */
 export const REGISTRY = "localhost:5000";
-const LOGIN = { user: "puller", password: "correct" };
+/** Who may pull and push. */
+export const LOGIN = { user: "puller", password: "correct" };
 /** That user with that password, as bcrypt. */
 const PASSWORDS = "puller:$2b$04$GJWTNOe/XhkD.p87DvWLvONZ/GE.sRJTx9hS4WzhxFm2XPYjXRmJK\n";
 

@@ -2,13 +2,14 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
-import { chmod, link, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, link, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import type { Base } from "#scripts/images/base.ts";
 import { bill, type Component, debianPackages } from "#scripts/images/bill.ts";
+import { DEBIAN_PACKAGES, type ImageConfig, readContainerfile } from "#scripts/images/containerfile.ts";
 import { cacheFolder } from "#scripts/lib/cache.ts";
 
 const execute = promisify(execFile);
@@ -16,58 +17,91 @@ const execute = promisify(execFile);
 /** One part of a layer: what lies in `from` on this machine (all of it, or `only` these names) lies at `to` in the image. */
 export type Part = { from: string; to: string; only?: string[]; without?: string[] };
 
-export type ImageConfig = {
-  entrypoint?: string[];
-  env?: Record<string, string>;
-  user?: string;
-  folder?: string;
-  labels?: Record<string, string>;
-};
-
 /** An image as a file, with its bill of materials; its tag is the hash of its content. */
 export type Image = { name: string; file: string; bill: string };
 
-/** What an image is made of: upon a base and `layers`, what `stage` writes, and `parts` of this machine. */
+/** What an image is made of: its Containerfile's layers, of which the last is what `stage` writes and `parts` of this machine. */
 export type Recipe = {
-  /** What it holds, in a word: `gpud`. */
+  root: string;
+  /** The folder of its Containerfile: `gpud`. */
   word: string;
+  /** Of the images of one Containerfile, which this is, with what that is told. */
+  variant?: { name: string; arguments: Record<string, string>; env: Record<string, string> };
   /** Hash of everything that goes into it. */
   tag: string;
-  base: Base;
-  layers?: readonly string[];
+  /** Layers below the last one, by their names in the Containerfile. */
+  layers?: Readonly<Record<string, string>>;
   stage: (root: string) => Promise<void>;
   parts?: readonly Part[];
-  config: ImageConfig;
   /** The packages in it, the base's excepted. */
   packages: () => Promise<Component[]>;
 };
 
+/** The last layer of a Containerfile. */
+const LAST_LAYER = "root.tar";
+
+/** What an image is named by: `workspace-jax`. */
+const wordsOf = ({ word, variant }: Recipe) => (variant === undefined ? word : `${word}-${variant.name}`);
+
 /** Makes an image unless that was done for the same tag. */
-export async function makeImage(recipe: Recipe, say: (line: string) => void): Promise<Image> {
-  const { word, tag, base, layers = [], stage, parts = [], config } = recipe;
-  const name = `localhost/sluice-${word}:${tag}`;
-  const file = path.join(cacheFolder("images"), `${word}-${tag}.tar`);
-  const image = { name, file, bill: path.join(cacheFolder("images"), `${word}-${tag}.cdx.json`) };
+export async function makeImage(recipe: Recipe, base: Base, say: (line: string) => void): Promise<Image> {
+  const { root, word, variant, tag, layers = {} } = recipe;
+  const words = wordsOf(recipe);
+  const name = `localhost/sluice-${words}:${tag}`;
+  const file = path.join(cacheFolder("images"), `${words}-${tag}.tar`);
+  const image = { name, file, bill: path.join(cacheFolder("images"), `${words}-${tag}.cdx.json`) };
   if (existsSync(file) && existsSync(image.bill)) return image;
   say(`Making the image ${name}`);
-  const staged = await mkdtemp(path.join(tmpdir(), "sluice-image-"));
   const layer = `${file}.layer`;
+  const digest = `sha256:${await sha256(base.layer)}`;
+  const told = { VERSION: tag, BASE_NAME: base.name, BASE_DIGEST: digest, ...variant?.arguments };
+  const { config, layers: wanted } = await readContainerfile(root, word, told);
+  const given: Record<string, string> = { ...layers, [LAST_LAYER]: layer };
+  const files = wanted.flatMap((one) => given[one] ?? []);
+  if (files.length !== Object.keys(given).length || files.length !== wanted.length)
+    throw new Error(
+      `The Containerfile of ${word} adds ${wanted.join(", ")}, and there is ${Object.keys(given).join(", ")}.`,
+    );
   try {
-    await chmod(staged, 0o755);
-    await stage(staged);
-    await writeLayer(layer, [{ from: staged, to: "/" }, ...parts]);
+    await writeLastLayer(recipe, layer);
     const packages = [...(await debianPackages(base.tree)), ...(await recipe.packages())];
-    await writeFile(image.bill, bill({ name: `sluice-${word}`, version: tag }, packages));
-    const labels = {
-      "org.opencontainers.image.title": `Sluice: ${word}`,
-      "org.opencontainers.image.version": tag,
-      "org.opencontainers.image.licenses": "Apache-2.0",
-      "org.opencontainers.image.base.digest": `sha256:${await sha256(base.layer)}`,
-    };
-    await writeArchive(file, name, [base.layer, ...layers, layer], { ...config, labels });
+    await writeFile(image.bill, bill({ name: `sluice-${words}`, version: tag }, packages));
+    await writeArchive(file, name, [base.layer, ...files], { ...config, env: { ...config.env, ...variant?.env } });
     return image;
   } finally {
     await rm(layer, { force: true });
+  }
+}
+
+/**
+ * Writes what docker or buildah builds the same image from, upon the base that the Containerfile names: `folder` holds
+ * Containerfile and layers, and a bill of what the layers bring. Gives the arguments of the build.
+ */
+export async function writeContext(recipe: Recipe, folder: string): Promise<string[]> {
+  const { root, word, variant, tag, layers = {} } = recipe;
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  const told = { VERSION: tag, ...variant?.arguments };
+  const { text } = await readContainerfile(root, word, told);
+  const env = Object.entries(variant?.env ?? {}).map(([key, value]) => `ENV ${key}="${value}"\n`);
+  await writeFile(path.join(folder, "Containerfile"), text + env.join(""));
+  await copyFile(path.join(root, DEBIAN_PACKAGES), path.join(folder, path.basename(DEBIAN_PACKAGES)));
+  for (const [name, layer] of Object.entries(layers)) await copyFile(layer, path.join(folder, name));
+  await writeLastLayer(recipe, path.join(folder, LAST_LAYER));
+  await writeFile(
+    path.join(folder, "layers.cdx.json"),
+    bill({ name: `sluice-${wordsOf(recipe)}`, version: tag }, await recipe.packages()),
+  );
+  return Object.entries(told).flatMap(([name, value]) => ["--build-arg", `${name}=${value}`]);
+}
+
+async function writeLastLayer({ stage, parts = [] }: Recipe, file: string): Promise<void> {
+  const staged = await mkdtemp(path.join(tmpdir(), "sluice-image-"));
+  try {
+    await chmod(staged, 0o755);
+    await stage(staged);
+    await writeLayer(file, [{ from: staged, to: "/" }, ...parts]);
+  } finally {
     await rm(staged, { recursive: true, force: true });
   }
 }
@@ -116,7 +150,7 @@ export async function writeArchive(
   file: string,
   name: string,
   layers: readonly string[],
-  config: ImageConfig,
+  config: Partial<ImageConfig>,
 ): Promise<void> {
   const folder = await mkdtemp(`${file}.`);
   try {

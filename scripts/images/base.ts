@@ -1,42 +1,30 @@
 /** A small Debian, the release of this machine, as the first layer of every image. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { writeLayer } from "#scripts/images/archive.ts";
+import { tagOf, writeLayer } from "#scripts/images/archive.ts";
+import { DEBIAN_PACKAGES } from "#scripts/images/containerfile.ts";
 import { cacheFolder } from "#scripts/lib/cache.ts";
 import { run } from "#scripts/lib/processes.ts";
 
-/** What Python's own modules and the environments' libraries link to, and what people miss first in a terminal. */
-const PACKAGES = [
-  "ca-certificates",
-  "libbz2-1.0",
-  "libexpat1",
-  "libffi8",
-  "libgomp1",
-  "liblzma5",
-  "libncursesw6",
-  "libnsl2",
-  "libreadline8",
-  "libsqlite3-0",
-  "libssl3",
-  "libstdc++6",
-  "libuuid1",
-  "procps",
-];
+/** Raised when the way of packing changes. */
+const RECIPE = "2";
 
-/** The first layer's file, and the tree that it was packed from. */
-export type Base = { layer: string; tree: string };
+/** The first layer's file, the tree that it was packed from, and what it is called where a registry's name would stand. */
+export type Base = { layer: string; tree: string; name: string };
 
-/** Made once for all checkouts. */
-export async function baseLayer(say: (line: string) => void): Promise<Base> {
+/** Made once for all checkouts that install the same in it. */
+export async function baseLayer(root: string, say: (line: string) => void): Promise<Base> {
   const release = /^VERSION_CODENAME=(\w+)$/m.exec(await readFile("/etc/os-release", "utf8"))?.[1];
   if (release === undefined) throw new Error("/etc/os-release names no release.");
+  const packages = (await readFile(path.join(root, DEBIAN_PACKAGES), "utf8")).trim();
   const folder = cacheFolder("images");
-  const layer = path.join(folder, `debian-${release}.tar`);
-  const tree = path.join(folder, `debian-${release}`);
-  if (existsSync(layer) && existsSync(tree)) return { layer, tree };
+  const tree = path.join(folder, `debian-${release}-${tagOf(RECIPE, packages)}`);
+  const layer = `${tree}.tar`;
+  const name = `debootstrap/debian:${release}`;
+  if (existsSync(layer) && existsSync(tree)) return { layer, tree, name };
   await mkdir(folder, { recursive: true });
   if (!existsSync(tree)) {
     say(`Installing a small Debian ${release} as the base of the images`);
@@ -44,7 +32,7 @@ export async function baseLayer(say: (line: string) => void): Promise<Base> {
     await rm(unfinished, { recursive: true, force: true });
     await run("debootstrap", [
       "--variant=minbase",
-      `--include=${PACKAGES.join(",")}`,
+      `--include=${packages.split("\n").join(",")}`,
       release,
       unfinished,
       ...(await mirror(release)),
@@ -57,8 +45,19 @@ export async function baseLayer(say: (line: string) => void): Promise<Base> {
       to: "/",
       without: ["./var/cache/apt/*", "./var/lib/apt/lists/*", "./usr/share/doc/*", "./usr/share/man/*"],
     },
+    { from: tree, to: "/", only: await licenceFiles(tree) },
   ]);
-  return { layer, tree };
+  return { layer, tree, name };
+}
+
+/** What has to go with the programs: the packages' licences, of all their documents. */
+async function licenceFiles(tree: string): Promise<string[]> {
+  const entries = await readdir(path.join(tree, "usr/share/doc"), { withFileTypes: true });
+  return entries
+    .map((entry) => path.join("usr/share/doc", entry.name, entry.isDirectory() ? "copyright" : ""))
+    .map((name) => name.replace(/\/$/, ""))
+    .filter((name) => !name.endsWith("/copyright") || existsSync(path.join(tree, name)))
+    .sort();
 }
 
 /** Where this machine gets its packages from. */

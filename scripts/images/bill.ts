@@ -1,6 +1,6 @@
 /** A bill of materials for each image, as CycloneDX 1.6: what lies in it, in which version, under which licence. */
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, readlink } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 import { packagesIn } from "#server/launchers/local/packages.ts";
@@ -17,37 +17,65 @@ export type Component = {
 
 /** The document, sorted, so that the same image has the same one. */
 export function bill(image: { name: string; version: string }, components: readonly Component[]): string {
-  const byPurl = new Map(components.map((component) => [component.purl, component]));
-  const sorted = [...byPurl.values()].sort((a, b) => (a.purl < b.purl ? -1 : 1));
-  const document = {
-    bomFormat: "CycloneDX",
-    specVersion: "1.6",
-    version: 1,
-    metadata: { component: { type: "container", ...image } },
-    components: sorted.map(({ name, version, purl, licence }) => ({
-      type: "library",
-      "bom-ref": purl,
-      name,
-      version,
-      purl,
-      ...(licence === undefined
-        ? {}
-        : { licenses: [licence.spdx ? { expression: licence.text } : { license: { name: licence.text } }] }),
-    })),
-  };
+  return written({ type: "container", ...image }, components.map(entry));
+}
+
+/** A document of ours with more packages in it. */
+export function withPackages(document: string, more: readonly Component[]): string {
+  const { metadata, components } = JSON.parse(document) as { metadata: { component: object }; components: Entry[] };
+  return written(metadata.component, [...components, ...more.map(entry)]);
+}
+
+type Entry = { "bom-ref": string } & Record<string, unknown>;
+
+function entry({ name, version, purl, licence }: Component): Entry {
+  const said = licence && [licence.spdx ? { expression: licence.text } : { license: { name: licence.text } }];
+  return { type: "library", "bom-ref": purl, name, version, purl, ...(said && { licenses: said }) };
+}
+
+function written(component: object, entries: readonly Entry[]): string {
+  const byPurl = new Map(entries.map((one) => [one["bom-ref"], one]));
+  const components = [...byPurl.values()].sort((a, b) => (a["bom-ref"] < b["bom-ref"] ? -1 : 1));
+  const document = { bomFormat: "CycloneDX", specVersion: "1.6", version: 1, metadata: { component }, components };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
-/** Debian's packages below `root`. Their licences stand in files of their own form, which are not read. */
+/** Debian's packages below `root`, with the licences that their files of copyright name. */
 export async function debianPackages(root: string): Promise<Component[]> {
   const text = await readFile(path.join(root, "var/lib/dpkg/status"), "utf8");
-  return text.split("\n\n").flatMap((paragraph) => {
+  const components = text.split("\n\n").map(async (paragraph): Promise<Component[]> => {
     const field = (name: string) => new RegExp(`^${name}: (.+)$`, "m").exec(paragraph)?.[1];
     const [name, version] = [field("Package"), field("Version")];
     if (name === undefined || version === undefined || !/ installed$/m.test(field("Status") ?? "")) return [];
     const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${field("Architecture") ?? "all"}`;
-    return [{ name, version, purl }];
+    const licences = debianLicences(await copyrightOf(root, name));
+    const licence = licences.length === 0 ? {} : { licence: { text: licences.join(" and "), spdx: false } };
+    return [{ name, version, purl, ...licence }];
   });
+  return (await Promise.all(components)).flat();
+}
+
+/** A package's folder of documents may lead to that of the package that it was built with. */
+async function copyrightOf(root: string, name: string): Promise<string> {
+  const folder = path.join(root, "usr/share/doc", name);
+  const target = await readlink(folder).catch(() => undefined);
+  const found = target === undefined ? folder : path.resolve(path.dirname(folder), target);
+  return await readFile(path.join(found, "copyright"), "utf8").catch(() => "");
+}
+
+/**
+ * The licences that a file of copyright names, by Debian's words for them: the short names of its fields where it has
+ * those (https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/), else the common licences that it refers to,
+ * else those of GNU that its prose names.
+ */
+export function debianLicences(text: string): string[] {
+  const fields = /^Format: *\S*copyright-format/im.test(text)
+    ? [...text.matchAll(/^License: *(\S.*)$/gim)].map(([, name = ""]) => name.trim())
+    : [];
+  const common = [...text.matchAll(/\/usr\/share\/common-licenses\/([\w.+-]*\w)/g)].map(([, name = ""]) => name);
+  const prose = [...text.matchAll(/GNU (Lesser )?General\s+Public\s+License/g)].map(([, l]) => (l ? "LGPL" : "GPL"));
+  const [found = []] = [fields, common, prose].filter((names) => names.length > 0);
+  return [...new Set(found)].sort();
 }
 
 /** The npm packages that lie in these folders. */

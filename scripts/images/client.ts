@@ -4,32 +4,23 @@ import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promis
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { type Image, makeImage, tagOf, writeUsers } from "#scripts/images/archive.ts";
-import type { Base } from "#scripts/images/base.ts";
+import { type Recipe, tagOf, writeUsers } from "#scripts/images/archive.ts";
 import { crates } from "#scripts/images/bill.ts";
+import { containerfileText } from "#scripts/images/containerfile.ts";
 
 const LIBRARIES = "deploy/images/client/libraries.sh";
 const USER = 65532;
 
-/** Builds the image from our wheel, unless that was done for the same content. */
-export async function clientImage(
-  root: string,
-  wheel: string,
-  base: Base,
-  say: (line: string) => void,
-): Promise<Image> {
+/** Of our wheel. */
+export async function clientImage(root: string, wheel: string): Promise<Recipe> {
   const content = await Promise.all([wheel, path.join(root, LIBRARIES)].map((file) => readFile(file)));
-  return await makeImage(
-    {
-      word: "client",
-      tag: tagOf(...content),
-      base,
-      stage: async (staged) => await stage(staged, root, wheel),
-      config: { entrypoint: ["/opt/sluice/bin/sluice"], user: `${USER}:${USER}` },
-      packages: () => crates(root, ["sluice-cli"]),
-    },
-    say,
-  );
+  return {
+    root,
+    word: "client",
+    tag: tagOf(...content, await containerfileText(root, "client")),
+    stage: async (staged) => await stage(staged, root, wheel),
+    packages: () => crates(root, ["sluice-cli"]),
+  };
 }
 
 async function stage(staged: string, root: string, wheel: string): Promise<void> {

@@ -1,12 +1,12 @@
 /** The image of portal, broker and gateway: the base, Node, the packages that run, and Sluice itself. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cp, mkdir, readFile } from "node:fs/promises";
+import { cp, mkdir, readFile, symlink } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { type Image, makeImage, tagOf, writeLayer, writeUsers } from "#scripts/images/archive.ts";
-import type { Base } from "#scripts/images/base.ts";
+import { type Recipe, tagOf, writeLayer, writeUsers } from "#scripts/images/archive.ts";
 import { npmPackages } from "#scripts/images/bill.ts";
+import { containerfileText } from "#scripts/images/containerfile.ts";
 import { cacheFolder } from "#scripts/lib/cache.ts";
 import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { findBinaries } from "#server/db/embedded.ts";
@@ -27,45 +27,33 @@ const NOT_NEEDED = [
   "@types",
 ];
 
-/** Builds the image from a checkout whose portal is built, unless that was done for the same content. */
-export async function controlPlaneImage(root: string, base: Base, say: (line: string) => void): Promise<Image> {
+/** Of a checkout whose portal is built. */
+export async function controlPlaneImage(root: string, say: (line: string) => void): Promise<Recipe> {
   const written = [...PROGRAM.filter((name) => name !== ".next"), POSTGRES, "package-lock.json"];
   const pages = await readFile(path.join(root, ".next", "BUILD_ID"), "utf8");
   const folders = await packageFolders(root);
-  return await makeImage(
-    {
-      word: "control-plane",
-      tag: tagOf(await fingerprint(root, written), pages),
-      base,
-      layers: [await lockedLayer(root, folders, say)],
-      stage: async (staged) => {
-        await mkdir(path.join(staged, HOME), { recursive: true, mode: 0o755 });
-        await writeUsers(staged, { name: "sluice", id: 1000, home: "/tmp" });
-        await cp(path.join(root, POSTGRES), path.join(staged, HOME, "postgres.sh"));
-      },
-      parts: [
-        {
-          from: root,
-          to: HOME,
-          only: PROGRAM,
-          without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts"],
-        },
-      ],
-      config: {
-        entrypoint: [`${HOME}/node_modules/node-linux-${process.arch}/bin/node`],
-        env: {
-          NODE_ENV: "production",
-          NEXT_TELEMETRY_DISABLED: "1",
-          SLUICE_LISTEN: "0.0.0.0",
-          SLUICE_STATE_DIR: "/tmp/sluice",
-        },
-        user: "1000:1000",
-        folder: HOME,
-      },
-      packages: () => npmPackages(folders),
+  return {
+    root,
+    word: "control-plane",
+    tag: tagOf(await fingerprint(root, written), pages, await containerfileText(root, "control-plane")),
+    layers: { "packages.tar": await lockedLayer(root, folders, say) },
+    stage: async (staged) => {
+      await mkdir(path.join(staged, HOME), { recursive: true, mode: 0o755 });
+      await writeUsers(staged, { name: "sluice", id: 1000, home: "/tmp" });
+      await cp(path.join(root, POSTGRES), path.join(staged, HOME, "postgres.sh"));
+      // One name of the entry for all processors.
+      await symlink(`node_modules/node-linux-${process.arch}/bin/node`, path.join(staged, HOME, "node"));
     },
-    say,
-  );
+    parts: [
+      {
+        from: root,
+        to: HOME,
+        only: PROGRAM,
+        without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts"],
+      },
+    ],
+    packages: () => npmPackages(folders),
+  };
 }
 
 /** One layer of these packages for many images. */

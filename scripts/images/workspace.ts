@@ -1,8 +1,7 @@
 /** A workspace's image: the base, the interpreter, and an environment as the local launcher builds and mounts it. */
 import { cp, mkdir, readlink } from "node:fs/promises";
 import path from "node:path";
-import { type Image, makeImage, type Part, tagOf, writeUsers } from "#scripts/images/archive.ts";
-import type { Base } from "#scripts/images/base.ts";
+import { type Part, type Recipe, tagOf, writeUsers } from "#scripts/images/archive.ts";
 import { crates, pythonPackages } from "#scripts/images/bill.ts";
 import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
@@ -22,6 +21,7 @@ const WRITTEN = [
   "server/launchers/local/examples.ts",
   "server/launchers/local/workspace-files.ts",
   "scripts/images/workspace.ts",
+  "deploy/images/workspace/Containerfile",
 ];
 
 /** The parts of the wheel that are compiled. */
@@ -55,27 +55,21 @@ export function interpreterParts(
   ];
 }
 
-/** Builds the image unless that was done for the same content; its tag is that content's hash. */
-export async function workspaceImage(
-  environment: BuiltEnvironment,
-  base: Base,
-  say: (line: string) => void,
-): Promise<Image> {
-  const { basePrefix, pythonVersion } = environment;
+/** Of an environment that is built. */
+export async function workspaceImage(root: string, environment: BuiltEnvironment): Promise<Recipe> {
+  const { basePrefix, pythonVersion, env } = environment;
   const link = await readlink(path.join(environment.path, "bin", "python"));
   const sitePackages = path.join(environment.path, "lib", `python${pythonVersion}`, "site-packages");
-  return await makeImage(
-    {
-      word: `workspace-${path.basename(environment.path).replace(/-[0-9a-f]+$/, "")}`,
-      tag: tagOf(environment.hash, basePrefix, await fingerprint(process.cwd(), WRITTEN)),
-      base,
-      stage: (staged) => stage(staged, environment),
-      parts: [...interpreterParts(environment, link), { from: environment.path, to: insideLayout.environment }],
-      config: { entrypoint: ["/bin/sh", "/opt/sluice/start.sh"], env: environment.env, user: "1000:1000" },
-      packages: async () => [...(await pythonPackages(sitePackages)), ...(await crates(process.cwd(), CLIENT))],
-    },
-    say,
-  );
+  const name = path.basename(environment.path).replace(/-[0-9a-f]+$/, "");
+  return {
+    root,
+    word: "workspace",
+    variant: { name, arguments: { ENVIRONMENT: name }, env },
+    tag: tagOf(environment.hash, basePrefix, await fingerprint(root, WRITTEN)),
+    stage: (staged) => stage(staged, environment),
+    parts: [...interpreterParts(environment, link), { from: environment.path, to: insideLayout.environment }],
+    packages: async () => [...(await pythonPackages(sitePackages)), ...(await crates(root, CLIENT))],
+  };
 }
 
 /** What is written here and is in no other part: the tree as it lies in the image. */

@@ -84,6 +84,13 @@ const PARTS: Record<string, Part> = {
     cwd: root,
     env: { SLUICE_CONTRACT_RUNS: String(Number(values.seconds) * 2) },
   },
+  /** The image of every environment, built from its lock and started on a cluster; takes as long as it takes. */
+  images: {
+    command: process.execPath,
+    args: ["scripts/cluster.mjs", "test", "workspaces"],
+    cwd: root,
+    env: { SLUICE_TEST_ENVIRONMENTS: "minimal,cuda-python,jax,pytorch,cupy" },
+  },
 };
 
 const chosen = positionals.length > 0 ? positionals : Object.keys(PARTS);

@@ -1,5 +1,6 @@
 /** For tests: a real identity provider, and a browser that signs in there and at the portal. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { Provider } from "oidc-provider";
 
@@ -87,14 +88,13 @@ export class Browser {
 export async function startProvider({
   redirectUri,
   accounts,
-  address,
+  ...at
 }: {
   redirectUri: string;
   accounts: Accounts;
-  address?: string;
-}): Promise<{ server: Server; origin: string }> {
+} & Place): Promise<{ server: Server; origin: string }> {
   const handlers: { handle?: (request: IncomingMessage, response: ServerResponse) => void } = {};
-  const started = await listen((request, response) => handlers.handle?.(request, response), address);
+  const started = await listen((request, response) => handlers.handle?.(request, response), at);
   const provider = new Provider(started.origin, {
     clients: [{ client_id: CLIENT_ID, client_secret: CLIENT_SECRET, redirect_uris: [redirectUri] }],
     claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name", "groups"] },
@@ -109,17 +109,24 @@ export async function startProvider({
   return started;
 }
 
+/** Where something is served; `certificate`: by TLS (PEM). */
+type Place = { address?: string; certificate?: { key: string; cert: string } };
+
 /** Serves on a free port. */
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
-  address?: string,
+  { address, certificate }: Place = {},
 ): Promise<{ server: Server; origin: string }> {
-  const server = createServer((request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     Promise.resolve(handler(request, response)).catch((error: unknown) => {
       response.statusCode = 500;
       response.end(String(error));
     });
-  });
+  };
+  const server = certificate === undefined ? createServer(answer) : createSecureServer(certificate, answer);
   await new Promise<void>((resolve) => server.listen(0, address ?? "127.0.0.1", resolve));
-  return { server, origin: `http://${address ?? "localhost"}:${(server.address() as AddressInfo).port}` };
+  return {
+    server,
+    origin: `${certificate === undefined ? "http" : "https"}://${address ?? "localhost"}:${(server.address() as AddressInfo).port}`,
+  };
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { instant } from "./common.ts";
 
 export const component = z.strictObject({
-  kind: z.enum(["portal", "broker", "gateway", "launcher", "database", "gpu-server", "guarantees"]),
+  kind: z.enum(["portal", "broker", "gateway", "launcher", "database", "gpu-server", "guarantees", "orphan"]),
   name: z.string(),
   state: z.enum(["ok", "warning", "down"]),
   /** What was seen, for a person. */

@@ -49,8 +49,8 @@ export type WorkspaceSpec = {
   definition?: { word: string; lock: string; base: string; spec: unknown };
   /** An image by its digest, where somebody has proposed one. */
   image?: string;
-  /** What it may use of processor and memory; undefined: what the launcher gives to all. */
-  size?: { cpuMilli: number; memoryBytes: number };
+  /** What it may use of processor and memory; undefined: what the launcher gives to all. `name`: of the size that is offered. */
+  size?: { name?: string; cpuMilli: number; memoryBytes: number };
   /** The Jupyter server's own token. */
   serverToken: string;
   /** What the workspace shows to the lease API. */

@@ -28,7 +28,7 @@ export default async function HealthPage() {
             key={`${each.kind}/${each.name}`}
             className="grid gap-x-6 gap-y-0.5 px-3.5 py-2.5 sm:grid-cols-[12rem_7rem_minmax(0,1fr)_auto]"
           >
-            <span className="font-medium">{each.name}</span>
+            <span className="font-medium wrap-anywhere">{each.name}</span>
             <State tone={tones[each.state]} className="self-start">
               {each.state}
             </State>

@@ -1,8 +1,9 @@
 /**
  * What the broker follows in its cluster, by watches: pods that borrow (their end gives back what they hold, and what
- * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them), and the gpuds of
- * its chart (an older one is drained and replaced, node by node). Teams' namespaces get what its settings say. Each broker watches, the one that leads acts; what
- * happened while nobody did is made up for by the next one that leads, and once a minute.
+ * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them, and so does the end of the node), and the gpuds of
+ * its chart (an older one is drained and replaced, node by node). Teams' namespaces get what its settings say, and those of
+ * borrowing pods the secrets of the client's registry. Each broker watches, the one that leads acts; what happened while
+ * nobody did is made up for by the next one that leads, and once a minute.
  */
 import type { KubernetesObject, V1ControllerRevision, V1Node, V1Pod } from "@kubernetes/client-node";
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
@@ -11,12 +12,14 @@ import type { OpenDatabase } from "#server/db/client.ts";
 import {
   ClusterClient,
   isConflict,
+  isNotFound,
   loadConfig,
   type Watched,
   type WatchOptions,
 } from "#server/launchers/kubernetes/cluster-client.ts";
 import { hasEnded, podEvent, refusalOf } from "#server/launchers/kubernetes/pods/pod-states.ts";
 import { GPU_LABEL } from "#server/launchers/kubernetes/pods/wish.ts";
+import { copyPullSecrets, podCopies } from "#server/launchers/kubernetes/pull-secrets.ts";
 import type { KubernetesSettings } from "#server/launchers/kubernetes/settings.ts";
 import { answers } from "#server/launchers/kubernetes/states.ts";
 import { putTeams } from "#server/launchers/kubernetes/teams.ts";
@@ -25,6 +28,7 @@ import type { Logger } from "#server/log.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
 import { forgetParked } from "#server/services/gpu-server/forget-parked.ts";
 import { isFree } from "#server/services/gpu-server/is-free.ts";
+import { listNodes } from "#server/services/gpu-server/list-nodes.ts";
 import { vacate } from "#server/services/gpu-server/vacate.ts";
 import { end } from "#server/services/pod/end.ts";
 import { listOpen } from "#server/services/pod/list-open.ts";
@@ -64,6 +68,8 @@ class ClusterWatch {
   #stopped = false;
   /** Whether this broker's settings have yet to reach the teams that there are. */
   #putTeams = true;
+  /** When the secrets of the client's registry were brought to a namespace last. */
+  readonly #pullSecrets = new Map<string, number>();
   /** One thing after another: an event may not come before the one that it follows. */
   #work: Promise<void> = Promise.resolve();
 
@@ -129,6 +135,7 @@ class ClusterWatch {
     this.#nodes = nodes;
     nodes.onChange((node, gone) => {
       if (!gone) this.#do((ctx) => this.#follow(ctx, node));
+      else this.#do((ctx) => this.#followDeleted(ctx, node.metadata?.name ?? ""));
     });
   }
 
@@ -186,7 +193,12 @@ class ClusterWatch {
     // First, so that a broker that has just come to lead opens no node that is being emptied.
     await this.#update(ctx);
     for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);
-    if (this.#putTeams) await putTeams(this.#client, this.#options.settings, this.#options.log);
+    // Those that were deleted while nobody looked.
+    if (this.#nodes !== undefined) for (const name of await listNodes(ctx)) await this.#followDeleted(ctx, name);
+    if (this.#putTeams) {
+      await putTeams(this.#client, this.#options.settings, this.#options.log);
+      for (const name of Object.keys(this.#options.settings.pods?.namespaces ?? {})) await this.#putPullSecrets(name);
+    }
     this.#putTeams = false;
   }
 
@@ -225,10 +237,26 @@ class ClusterWatch {
   async #lookAt(ctx: Context, pod: V1Pod, gone: boolean): Promise<void> {
     const podUid = pod.metadata?.uid;
     if (podUid === undefined) return;
+    if (!gone && !hasEnded(pod)) await this.#putPullSecrets(pod.metadata?.namespace ?? "");
     const refusal = refusalOf(pod);
     if (refusal !== undefined && !gone) await this.#write(pod, { ...refusal, reason: "GpuNotBorrowed" });
     if ((gone || hasEnded(pod)) && (await end(ctx, { podUid })))
       this.#options.log.info({ pod: pod.metadata?.name, namespace: pod.metadata?.namespace }, "a borrowing pod ended");
+  }
+
+  /** A node tries again to pull an image, so they may come after the pod. */
+  async #putPullSecrets(namespace: string): Promise<void> {
+    const { settings, log } = this.#options;
+    const copies = podCopies(settings, namespace);
+    const put = this.#pullSecrets.get(namespace) ?? Number.NEGATIVE_INFINITY;
+    if (Date.now() - put < SWEEP_MS) return;
+    this.#pullSecrets.set(namespace, Date.now());
+    try {
+      for (const sentence of await copyPullSecrets(this.#client, copies)) log.warn({ namespace }, sentence);
+    } catch (error) {
+      // One that the settings name may not be there yet.
+      if (!isNotFound(error)) log.warn({ err: error, namespace }, "the client's pull secrets could not be put");
+    }
   }
 
   async #tell(ctx: Context, requestId: string): Promise<void> {
@@ -244,6 +272,13 @@ class ClusterWatch {
     } catch (error) {
       if (!isConflict(error)) throw error;
     }
+  }
+
+  /** What is leased there goes on until its gpud ends. A node of that name that joins again opens the servers. */
+  async #followDeleted(ctx: Context, nodeName: string): Promise<void> {
+    if (this.#nodes?.all().some(({ metadata }) => metadata?.name === nodeName)) return;
+    for (const serverId of await followNode(ctx, { nodeName, closed: "deleted" }))
+      this.#options.log.warn({ serverId, nodeName }, "the node of a GPU server was deleted");
   }
 
   async #follow(ctx: Context, node: V1Node): Promise<void> {

@@ -11,6 +11,7 @@ import { logger } from "#server/log.ts";
 import { drain } from "#server/services/gpu-server/drain.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
 import { poolState } from "#server/services/gpu-server/pool-state.ts";
+import { read } from "#server/services/health/read.ts";
 import { poll } from "#server/services/lease/poll.ts";
 import { request } from "#server/services/lease/request.ts";
 import { end } from "#server/services/pod/end.ts";
@@ -152,10 +153,11 @@ it("tells what a launcher finds of workspaces that nobody knows, and deletes non
   const { workspaceId } = await admitted(account("known"));
   const orphan = { kind: "Secret", namespace: "sluice-t", name: "ws-a", workspaceId: "ws-a" };
   const asked: ReadonlySet<string>[] = [];
+  let left = [orphan];
   const launcher = {
     orphans: async (known: ReadonlySet<string>) => {
       asked.push(known);
-      return [orphan];
+      return left;
     },
   } as Partial<Launcher> as Launcher;
   const launchers = new Map([
@@ -165,6 +167,25 @@ it("tells what a launcher finds of workspaces that nobody knows, and deletes non
   expect(await lookForOrphans(database.db, launchers, logger("test"))).toEqual([orphan]);
   expect(asked[0]?.has(workspaceId)).toBe(true);
   const [told] = await database.db.select().from(auditEvents).where(eq(auditEvents.action, "workspace.find-orphans"));
-  expect(told?.detail).toEqual({ launcher: "kubernetes", found: [orphan] });
+  expect(told?.detail).toEqual({ launcher: "kubernetes", found: [orphan], total: 1 });
   expect(await database.db.select().from(workspaces).where(eq(workspaces.id, "ws-a"))).toEqual([]);
+
+  const shown = async () => (await read(world.admin.ctx)).components.filter(({ kind }) => kind === "orphan");
+  const claim = { ...orphan, kind: "PersistentVolumeClaim" };
+  left = [orphan, claim];
+  await lookForOrphans(database.db, launchers, logger("test"));
+  expect(await shown()).toMatchObject([
+    { name: "Secret sluice-t/ws-a", next: "Nothing here uses it: kubectl --namespace sluice-t delete secret ws-a" },
+    { name: "PersistentVolumeClaim sluice-t/ws-a", state: "warning", next: expect.stringContaining("home") as string },
+  ]);
+  const entries = async () => await database.db.$count(auditEvents, eq(auditEvents.action, "workspace.find-orphans"));
+  const before = await entries();
+  await lookForOrphans(database.db, launchers, logger("test"));
+  expect(await entries()).toBe(before);
+  left = Array.from({ length: 52 }, (_, index) => ({ ...orphan, name: `ws-${index}` }));
+  await lookForOrphans(database.db, launchers, logger("test"));
+  expect((await shown()).map(({ name }) => name)).toContain("2 more on kubernetes");
+  left = [];
+  await lookForOrphans(database.db, launchers, logger("test"));
+  expect(await shown()).toEqual([]);
 });

@@ -1,12 +1,17 @@
-/** What launchers find of workspaces that nobody knows: told, and left alone, as homes are among it. */
+/** What launchers find of workspaces that nobody knows: told on the page Health, and left alone, as homes are among it. */
+import { isDeepStrictEqual } from "node:util";
 import { ne, or } from "drizzle-orm";
 import { audit, systemContext } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import type { Launcher, Orphan } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
+import { FIND_ORPHANS, lastFindings } from "#server/services/health/left-behind.ts";
 
-/** Looks with every launcher; each one's finding is one line of the log and one entry of the audit. */
+/** So many are named; of further ones the number is told. */
+const NAMED = 50;
+
+/** Looks with every launcher; what one finds is a line of the log and an entry of the audit whenever it changes. */
 export async function lookForOrphans(
   db: Database,
   launchers: ReadonlyMap<string, Launcher>,
@@ -17,19 +22,21 @@ export async function lookForOrphans(
     .from(workspaces)
     .where(or(ne(workspaces.desired, "removed"), ne(workspaces.observed, "removed")));
   const known = new Set(rows.map(({ id }) => id));
+  const before = await lastFindings(db);
   const all: Orphan[] = [];
   for (const [launcher, one] of launchers) {
     const found = await one.orphans?.(known).catch((error: unknown) => {
       log.warn({ err: error, launcher }, "a launcher could not look for what belongs to no workspace");
-      return [];
+      return undefined;
     });
-    if (found === undefined || found.length === 0) continue;
+    if (found === undefined) continue;
     all.push(...found);
-    log.warn({ launcher, found }, "found what belongs to no workspace; delete it when its files are not needed");
-    await audit(systemContext(db), {
-      action: "workspace.find-orphans",
-      detail: { launcher, found: found.slice(0, 50) },
-    });
+    const told = { found: found.slice(0, NAMED), total: found.length };
+    const { found: named = [], total = 0 } = before.get(launcher) ?? {};
+    if (isDeepStrictEqual(told, { found: named, total })) continue;
+    if (found.length > 0)
+      log.warn({ launcher, found }, "found what belongs to no workspace; the page Health says what to do");
+    await audit(systemContext(db), { action: FIND_ORPHANS, detail: { launcher, ...told } });
   }
   return all;
 }

@@ -101,7 +101,7 @@ async function launch(
   const credential = newSecret("slw");
   // The secrets' row first: whatever runs can always be reached and recognised.
   const secrets = { observed: "starting", serverToken, credentialHash: hashSecret(credential) } as const;
-  const size = sizeOf(row);
+  const size = await sizeOf(db, row);
   const given = { givenCpuMilli: size?.cpuMilli ?? null, givenMemoryBytes: size?.memoryBytes ?? null };
   if (!(await changeWhileWanted(db, row, { ...secrets, ...given, message: null, endpoint: null, handle: null })))
     return undefined;

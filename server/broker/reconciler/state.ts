@@ -3,7 +3,7 @@ import { and, eq, isNull, ne, or } from "drizzle-orm";
 import { audit, inTransaction, systemContext } from "#server/context.ts";
 import { proposal } from "#server/contracts/image.ts";
 import type { Database } from "#server/db/client.ts";
-import { images, imageVersions, users, workspaces } from "#server/db/schema/index.ts";
+import { images, imageVersions, users, workspaceSizes, workspaces } from "#server/db/schema/index.ts";
 import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { notify } from "#server/live.ts";
 
@@ -92,10 +92,15 @@ export async function environmentOf(
   return { environment: word, definition: { word, lock, base: source.base, spec } };
 }
 
-/** The cores and memory that its next start gives it; undefined: what the launcher gives to all. */
-export function sizeOf({ sizeCpuMilli, sizeMemoryBytes }: WorkspaceRow): WorkspaceSpec["size"] {
+/** The size that its next start gives it; undefined: what the launcher gives to all. */
+export async function sizeOf(db: Database, row: WorkspaceRow): Promise<WorkspaceSpec["size"]> {
+  const { sizeId, sizeCpuMilli, sizeMemoryBytes } = row;
   if (sizeCpuMilli === null || sizeMemoryBytes === null) return undefined;
-  return { cpuMilli: sizeCpuMilli, memoryBytes: sizeMemoryBytes };
+  const [offered] = await db
+    .select({ name: workspaceSizes.name })
+    .from(workspaceSizes)
+    .where(eq(workspaceSizes.id, sizeId ?? ""));
+  return { ...offered, cpuMilli: sizeCpuMilli, memoryBytes: sizeMemoryBytes };
 }
 
 /** Whether a person is the first admin, who alone may launch where workspaces cannot be isolated. */

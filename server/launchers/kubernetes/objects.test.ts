@@ -44,6 +44,11 @@ const settings = parseSettings({
   },
 });
 
+const large = {
+  ...{ cpu: { request: "1", limit: "2" }, memory: { request: "1Gi", limit: "2Gi" } },
+  ...{ nodeSelector: { pool: "large" }, tolerations: [], priorityClass: "bulk" },
+};
+
 const spec = aWorkspaceSpec({
   generation: 3,
   serverToken: "the-token",
@@ -92,6 +97,21 @@ describe("a workspace's pod", () => {
       requests: { cpu: "500m", memory: "1Gi" },
       limits: { cpu: "4", memory: "8Gi" },
     });
+  });
+
+  it("runs where the settings say for the size that was chosen, by its name, else where its environment's does", () => {
+    const named = { ...settings, sizes: { ...settings.sizes, "extra large": large } };
+    const of = (name?: string) =>
+      workspacePod(
+        { ...spec, size: { ...(name && { name }), cpuMilli: 8000, memoryBytes: 2 ** 30 } },
+        named,
+        ownedBy(claim),
+      );
+    expect(of("Extra Large").spec).toMatchObject({ nodeSelector: { pool: "large" }, priorityClassName: "bulk" });
+    expect(of("Extra Large").spec?.runtimeClassName).toBeUndefined();
+    expect(of("Extra Large").spec?.containers[0]?.resources?.requests?.cpu).toBe("4000m");
+    for (const other of ["Medium", undefined])
+      expect(of(other).spec).toMatchObject({ nodeSelector: { pool: "notebooks" }, runtimeClassName: "gvisor" });
   });
 
   it("may use what its size says, and asks for as large a part of it as the environment's own does", () => {

@@ -214,13 +214,14 @@ function portsOf(peer: Peer) {
 /** Secrets of images' registries; nothing else is ever copied to where a team's pods are. */
 const REGISTRY_SECRETS = ["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"];
 
-/** The copy of a registry's secret, as a team's pods name it; undefined of any other secret. */
-export function pullSecret(settings: KubernetesSettings, teamId: string, secret: V1Secret): V1Secret | undefined {
-  const { type, data, metadata } = secret;
+/** The copy of a registry's secret, as pods there name it; undefined of any other secret. */
+export function pullSecret(
+  { namespace, labels }: { namespace: string; labels: Record<string, string> },
+  { type, data, metadata }: V1Secret,
+): V1Secret | undefined {
   if (type === undefined || !REGISTRY_SECRETS.includes(type)) return undefined;
-  const meta = teamMeta(namespaceOf(settings, teamId), teamId, metadata?.name ?? "");
-  const labels = { ...meta.labels, [PULL_SECRET_LABEL]: "copy" };
-  return { apiVersion: "v1", kind: "Secret", metadata: { ...meta, labels }, type, data };
+  const meta = { name: metadata?.name ?? "", namespace, labels: { ...labels, [PULL_SECRET_LABEL]: "copy" } };
+  return { apiVersion: "v1", kind: "Secret", metadata: meta, type, data };
 }
 
 /**
@@ -416,8 +417,8 @@ function silentNode({ lostNodeSeconds }: KubernetesSettings): V1Toleration[] {
 }
 
 /**
- * What the container asks for and may use: the workspace's size, of which as large a part is requested as of the
- * environment's own in the settings; without one that.
+ * What the container asks for and may use: the size that was chosen, of which as large a part is requested as of the one
+ * in the settings; without a choice that.
  */
 function resourcesOf({ size: chosen }: WorkspaceSpec, { cpu, memory }: Size): V1ResourceRequirements {
   if (chosen === undefined) {
@@ -444,6 +445,15 @@ function environmentOn({ environment, image }: WorkspaceSpec, { environments, si
   return { image, size, pull: "IfNotPresent" as const };
 }
 
+/**
+ * What the settings say of the size that was chosen, which is named as it is offered, however capitalised; undefined of
+ * one that they do not name, and of numbers of its own: those run as the environment does.
+ */
+function sizeAmong({ size }: WorkspaceSpec, { sizes }: KubernetesSettings): Size | undefined {
+  const name = size?.name?.toLowerCase();
+  return Object.entries(sizes).find(([key]) => key.toLowerCase() === name)?.[1];
+}
+
 /** Each start has a pod of another name: whoever drains a node asks by the name until nobody has it. */
 export function podName({ id, generation }: Pick<WorkspaceSpec, "id" | "generation">): string {
   return `${id}-${generation}`;
@@ -452,7 +462,7 @@ export function podName({ id, generation }: Pick<WorkspaceSpec, "id" | "generati
 /** The workspace's pod: no account of the cluster, no privilege, nothing writable but its volumes. */
 export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Pod {
   const environment = environmentOn(spec, settings);
-  const size = environment === undefined ? undefined : settings.sizes[environment.size];
+  const size = sizeAmong(spec, settings) ?? settings.sizes[environment?.size ?? ""];
   if (environment === undefined || size === undefined) {
     const known = Object.keys(settings.environments).join(", ");
     throw new Error(

@@ -5,7 +5,7 @@ import {
   type V1Secret,
 } from "@kubernetes/client-node";
 import { expect, it } from "vitest";
-import { copyPullSecrets } from "./pull-secrets.ts";
+import { copyPullSecrets, podCopies, teamCopies } from "./pull-secrets.ts";
 import { type KubernetesSettingsInput, parseSettings } from "./settings.ts";
 
 const settings = (more: Partial<KubernetesSettingsInput> = {}) =>
@@ -88,7 +88,7 @@ function cluster(...held: V1Secret[]) {
 it("copies the secrets of registries into a team's namespace, without what was theirs where they lie", async () => {
   const { client, applied } = cluster(secret("registry", DOCKER, "a"), secret("mirror", DOCKER, "b"));
   const copied = settings({ imagePullSecrets: ["registry", "mirror"], imagePullSecretsNamespace: "release" });
-  expect(await copyPullSecrets(client, copied, "team-1")).toEqual([]);
+  expect(await copyPullSecrets(client, teamCopies(copied, "team-1"))).toEqual([]);
   expect(applied).toEqual(
     [
       ["registry", "a"],
@@ -105,8 +105,7 @@ it("says which secret is missing, or is none of a registry, and copies no such o
   const named = ["registry", "keys", "mirror"];
   const told = await copyPullSecrets(
     client,
-    settings({ imagePullSecrets: named, imagePullSecretsNamespace: "release" }),
-    "team-1",
+    teamCopies(settings({ imagePullSecrets: named, imagePullSecretsNamespace: "release" }), "team-1"),
   );
   expect(told).toEqual([
     "The pull secret registry is not in the namespace release. An image that needs it cannot be pulled; ask an admin to put it there.",
@@ -117,7 +116,7 @@ it("says which secret is missing, or is none of a registry, and copies no such o
 
 it("leaves it to others where no namespace is named", async () => {
   const { client, applied, asked } = cluster(secret("registry", DOCKER, "a"));
-  expect(await copyPullSecrets(client, settings(), "team-1")).toEqual([]);
+  expect(await copyPullSecrets(client, teamCopies(settings(), "team-1"))).toEqual([]);
   expect([applied, asked]).toEqual([[], []]);
 });
 
@@ -128,8 +127,8 @@ it("uses what an admin has put into a team's namespace, and never changes it, wi
     inTeam("mirror", DOCKER, { "app.kubernetes.io/managed-by": "Helm", "sluice.dev/pull-secret": "copy" }),
   );
   const named = { imagePullSecrets: ["registry", "mirror"], imagePullSecretsNamespace: "release" };
-  expect(await copyPullSecrets(client, settings(named), "team-1")).toEqual([]);
-  expect(await copyPullSecrets(client, settings({ imagePullSecrets: [] }), "team-1")).toEqual([]);
+  expect(await copyPullSecrets(client, teamCopies(settings(named), "team-1"))).toEqual([]);
+  expect(await copyPullSecrets(client, teamCopies(settings({ imagePullSecrets: [] }), "team-1"))).toEqual([]);
   expect(done).toEqual([]);
 });
 
@@ -141,7 +140,7 @@ it("puts a copy anew, and makes one of another type again", async () => {
     inTeam("mirror", DOCKER),
   );
   const named = { imagePullSecrets: ["registry", "mirror"], imagePullSecretsNamespace: "release" };
-  expect(await copyPullSecrets(client, settings(named), "team-1")).toEqual([]);
+  expect(await copyPullSecrets(client, teamCopies(settings(named), "team-1"))).toEqual([]);
   expect(done).toEqual(["delete sluice-team-1/registry", "apply sluice-team-1/registry", "apply sluice-team-1/mirror"]);
   expect(applied.map((object) => (object as V1Secret).type)).toEqual([DOCKER, DOCKER]);
 });
@@ -154,7 +153,7 @@ it("withdraws copies that are no longer named, or whose source is gone or is non
     inTeam("ws-1-variables", "Opaque", { "app.kubernetes.io/managed-by": "sluice", "sluice.dev/workspace": "ws-1" }),
   );
   const named = { imagePullSecrets: ["registry", "gone", "keys"], imagePullSecretsNamespace: "release" };
-  expect(await copyPullSecrets(client, settings(named), "team-1")).toHaveLength(2);
+  expect(await copyPullSecrets(client, teamCopies(settings(named), "team-1"))).toHaveLength(2);
   expect(done).toEqual([
     "apply sluice-team-1/registry",
     ...["former", "gone", "keys"].map((name) => `delete sluice-team-1/${name}`),
@@ -163,9 +162,9 @@ it("withdraws copies that are no longer named, or whose source is gone or is non
 
 it("withdraws the last copy when none is named any more, and without a source leaves those that are", async () => {
   const { client, asked, done } = cluster(inTeam("registry", DOCKER));
-  expect(await copyPullSecrets(client, settings(), "team-1")).toEqual([]);
+  expect(await copyPullSecrets(client, teamCopies(settings(), "team-1"))).toEqual([]);
   expect([asked, done]).toEqual([[], []]);
-  expect(await copyPullSecrets(client, settings({ imagePullSecrets: [] }), "team-1")).toEqual([]);
+  expect(await copyPullSecrets(client, teamCopies(settings({ imagePullSecrets: [] }), "team-1"))).toEqual([]);
   expect(done).toEqual(["delete sluice-team-1/registry"]);
 });
 
@@ -174,6 +173,16 @@ it("leaves what an admin puts in the place of a copy while that is withdrawn", a
   const { client, done } = cluster(own);
   const before = { ...inTeam("registry", DOCKER), metadata: { ...inTeam("registry", DOCKER).metadata, uid: "before" } };
   client.core.listNamespacedSecret = async () => ({ items: [before] });
-  expect(await copyPullSecrets(client, settings({ imagePullSecrets: [] }), "team-1")).toEqual([]);
+  expect(await copyPullSecrets(client, teamCopies(settings({ imagePullSecrets: [] }), "team-1"))).toEqual([]);
   expect(done).toEqual([]);
+});
+
+it("copies those of the client's image to where pods borrow, without a team's label", async () => {
+  const { client, applied } = cluster(secret("clients", DOCKER, "c"));
+  const pods = { image: "client:1", imagePullSecrets: ["clients"] };
+  const copies = podCopies(settings({ pods, imagePullSecretsNamespace: "release" }), "ml-vision");
+  expect(await copyPullSecrets(client, copies)).toEqual([]);
+  const labels = { "app.kubernetes.io/managed-by": "sluice", "sluice.dev/pull-secret": "copy" };
+  expect(applied).toMatchObject([{ metadata: { name: "clients", namespace: "ml-vision" }, type: DOCKER }]);
+  expect(applied[0]?.metadata?.labels).toEqual(labels);
 });

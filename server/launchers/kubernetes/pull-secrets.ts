@@ -1,7 +1,7 @@
-/** The secrets of images' registries, brought to where a team's pods are, and withdrawn again. */
+/** The secrets of images' registries, brought to where pods are that need them, and withdrawn again. */
 import type { V1Secret } from "@kubernetes/client-node";
 import { type ClusterClient, isConflict, isNotFound } from "./cluster-client.ts";
-import { MANAGED, namespaceOf, PULL_SECRET_LABEL, pullSecret } from "./objects.ts";
+import { MANAGED, namespaceOf, PULL_SECRET_LABEL, pullSecret, TEAM_LABEL } from "./objects.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
 type Client = Pick<ClusterClient, "apply"> & {
@@ -11,17 +11,36 @@ type Client = Pick<ClusterClient, "apply"> & {
 const [MANAGED_BY, US] = ["app.kubernetes.io/managed-by", MANAGED["app.kubernetes.io/managed-by"]] as const;
 const COPIES = `${MANAGED_BY}=${US},${PULL_SECRET_LABEL}`;
 
+/** Which secrets, from where, and where to with which labels; without `from` somebody else puts them there. */
+export type Copies = {
+  names: readonly string[];
+  from: string | undefined;
+  namespace: string;
+  labels: Record<string, string>;
+};
+
+/** Those of workspaces, for a team's. */
+export function teamCopies(settings: KubernetesSettings, teamId: string): Copies {
+  const { imagePullSecrets: names, imagePullSecretsNamespace: from } = settings;
+  return { names, from, namespace: namespaceOf(settings, teamId), labels: { ...MANAGED, [TEAM_LABEL]: teamId } };
+}
+
+/** Those of the client's image, for pods of this namespace that borrow by a label. */
+export function podCopies(settings: KubernetesSettings, namespace: string): Copies {
+  const { pods, imagePullSecretsNamespace: from } = settings;
+  return { names: pods?.imagePullSecrets ?? [], from, namespace, labels: { ...MANAGED } };
+}
+
 /**
- * Copies them as they are now into the team's namespace, and withdraws copies that are no longer named or whose source
- * is gone. Gives a sentence for each that cannot be copied: images that need none start all the same.
+ * Copies them as they are now, and withdraws copies that are no longer named or whose source is gone. Gives a sentence
+ * for each that cannot be copied: images that need none start all the same.
  */
-export async function copyPullSecrets(client: Client, settings: KubernetesSettings, teamId: string): Promise<string[]> {
-  const { imagePullSecrets, imagePullSecretsNamespace: from } = settings;
-  const namespace = namespaceOf(settings, teamId);
+export async function copyPullSecrets(client: Client, copies: Copies): Promise<string[]> {
+  const { names, from, namespace } = copies;
   const lacking: string[] = [];
   const kept = new Set<string>();
-  for (const name of imagePullSecrets) {
-    const reason = from === undefined ? undefined : await copy(client, settings, { teamId, from, namespace, name });
+  for (const name of names) {
+    const reason = from === undefined ? undefined : await copy(client, copies, from, name);
     if (reason === undefined) kept.add(name);
     else lacking.push(reason);
   }
@@ -30,17 +49,14 @@ export async function copyPullSecrets(client: Client, settings: KubernetesSettin
   return lacking;
 }
 
-type Wanted = { teamId: string; from: string; namespace: string; name: string };
-
 /** Copies one, unless somebody else has put one of that name there. Gives why it cannot be. */
-async function copy(client: Client, settings: KubernetesSettings, wanted: Wanted): Promise<string | undefined> {
-  const { teamId, from, namespace, name } = wanted;
-  const there = await read(client, namespace, name);
+async function copy(client: Client, copies: Copies, from: string, name: string): Promise<string | undefined> {
+  const there = await read(client, copies.namespace, name);
   if (there !== undefined && there.metadata?.labels?.[MANAGED_BY] !== US) return undefined;
   const source = await read(client, from, name);
   if (source === undefined)
     return `The pull secret ${name} is not in the namespace ${from}. An image that needs it cannot be pulled; ask an admin to put it there.`;
-  const made = pullSecret(settings, teamId, source);
+  const made = pullSecret(copies, source);
   if (made === undefined)
     return `The secret ${name} is not one of a registry (${source.type ?? "no type"}), and is not copied. An image that needs it cannot be pulled; ask an admin to check the settings.`;
   // A secret keeps its type for life.

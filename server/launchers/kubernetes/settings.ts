@@ -61,6 +61,8 @@ const pods = z.strictObject({
   /** Holds the client libraries and the `sluice` command; copied into each such pod. */
   image: z.string().min(1),
   pull: z.enum(["IfNotPresent", "Always", "Never"]).default("IfNotPresent"),
+  /** Names of secrets of its registry, copied from `imagePullSecretsNamespace` into the namespaces of such pods. */
+  imagePullSecrets: z.array(name).default([]),
   /** Whom the tokens of their accounts are for. */
   audience: z.string().min(1).default("sluice"),
   /** The GPU type of those that name none. */
@@ -107,7 +109,7 @@ const fields = z.strictObject({
   home: z.strictObject({ size: quantity, storageClass: z.string().optional() }),
   /** Names of secrets in the teams' namespaces, or in that of `imagePullSecretsNamespace`. */
   imagePullSecrets: z.array(name).default([]),
-  /** From here they are copied into the teams' namespaces; without it somebody else puts them there. */
+  /** From here they, and those of `pods`, are copied to where the pods are; without it somebody else puts them there. */
   imagePullSecretsNamespace: name.optional(),
   team: z.strictObject({
     /** ResourceQuota of each team, e.g. `{"limits.cpu": "64"}`. */

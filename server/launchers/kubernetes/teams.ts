@@ -3,7 +3,7 @@ import type { KubernetesObject, V1Namespace } from "@kubernetes/client-node";
 import type { Logger } from "#server/log.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 import { namespaceOf, SELECTOR, TEAM_LABEL, teamObjects } from "./objects.ts";
-import { copyPullSecrets } from "./pull-secrets.ts";
+import { copyPullSecrets, teamCopies } from "./pull-secrets.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
 type Client = Pick<ClusterClient, "apply" | "list" | "remove"> & Parameters<typeof copyPullSecrets>[0];
@@ -16,7 +16,7 @@ export async function putTeam(client: Client, settings: KubernetesSettings, team
   if (!wanted.some(({ kind }) => kind === "ResourceQuota"))
     for (const quota of await client.list("v1", "ResourceQuota", SELECTOR, namespaceOf(settings, teamId)))
       await client.remove(quota);
-  return await copyPullSecrets(client, settings, teamId);
+  return await copyPullSecrets(client, teamCopies(settings, teamId));
 }
 
 /**

@@ -34,12 +34,15 @@ export function testCluster() {
     return value;
   };
   const kubeconfig = told("KUBECONFIG");
+  const workspaceImages = JSON.parse(told("WORKSPACE_IMAGES")) as { "cuda-python": string } & Record<string, string>;
   return {
     kubeconfig,
     /** Pods reach what listens here. */
     address: told("ADDRESS"),
     folder: told("FOLDER"),
-    workspaceImage: told("WORKSPACE_IMAGE"),
+    /** By their environments; `workspaceImage`: the one of most tests. */
+    workspaceImages,
+    workspaceImage: workspaceImages["cuda-python"],
     controlPlaneImage: told("CONTROL_PLANE_IMAGE"),
     gpudImage: told("GPUD_IMAGE"),
     clientImage: told("CLIENT_IMAGE"),

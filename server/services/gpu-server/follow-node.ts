@@ -4,8 +4,11 @@ import { gpuServers } from "#server/db/schema/index.ts";
 import { drain } from "./drain.ts";
 import { stay } from "./stay.ts";
 
-/** Why the GPU servers of a node take no new leases: the node is cordoned, or their gpud is about to be replaced. */
-export type Closed = "cordoned" | "update";
+/**
+ * Why the GPU servers of a node take no new leases: the node is cordoned, or deleted (the cluster ends their gpud then,
+ * sooner or later), or their gpud is about to be replaced.
+ */
+export type Closed = "cordoned" | "deleted" | "update";
 
 /**
  * The GPU servers on a node of the cluster follow it: none of them takes new leases while it is closed, and those that

@@ -6,6 +6,7 @@ import { env } from "#server/env.ts";
 import { formatQuota } from "#server/scheduler/amount.ts";
 import { loadPromises } from "#server/services/lease/world.ts";
 import { VERSION } from "#server/version.ts";
+import { leftBehind } from "./left-behind.ts";
 
 type LauncherHealth = NonNullable<ProcessHealth["launchers"]>[number];
 
@@ -28,6 +29,7 @@ export async function read(ctx: Context): Promise<Health> {
     ),
     servers(ctx),
     guarantees(ctx),
+    leftBehind(ctx.db),
   ]);
   const portal: Component = {
     ...{ kind: "portal", name: "Portal", state: "ok", detail: "answers, as you see", seenAt: at, next: null },

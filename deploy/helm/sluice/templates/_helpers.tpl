@@ -63,8 +63,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 - { name: SLUICE_TIME_ZONE, value: {{ .Values.timeZone | quote }} }
 - { name: SLUICE_LAUNCHERS, value: kubernetes }
 - { name: SLUICE_KUBERNETES_SETTINGS, value: /etc/sluice/kubernetes.json }
-{{- if include "sluice.hasAuthority" . }}
-- { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice/ca.crt }
+{{- if or (include "sluice.hasAuthority" .) .Values.certificateAuthorities }}
+- { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice/trusted.crt }
 {{- end }}
 - name: DATABASE_URL
   valueFrom: { secretKeyRef: { name: {{ include "sluice.databaseSecret" . }}, key: url } }

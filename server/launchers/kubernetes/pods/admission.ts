@@ -62,5 +62,8 @@ function patchOf({ metadata, spec }: V1Pod) {
     { op: "add", path: "/spec/volumes", value: spec?.volumes },
     { op: "add", path: "/spec/initContainers", value: spec?.initContainers },
     { op: "add", path: "/spec/containers", value: spec?.containers },
+    ...(spec?.imagePullSecrets === undefined
+      ? []
+      : [{ op: "add", path: "/spec/imagePullSecrets", value: spec.imagePullSecrets }]),
   ];
 }

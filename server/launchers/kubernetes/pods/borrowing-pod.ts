@@ -4,7 +4,7 @@
  * the lease and waits in the queue, and `sluice pod hold` stays beside the pod's containers for as long as they run and
  * gives the GPU back after them. Pure.
  */
-import type { V1Container, V1EnvVar, V1Pod, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
+import type { V1Container, V1EnvVar, V1Pod, V1PodSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { PodSettings } from "../settings.ts";
 import { CONTAINERS_ANNOTATION, GPU_LABEL, type Wish } from "./wish.ts";
 
@@ -63,6 +63,7 @@ export function borrowingPod(pod: V1Pod, wish: Wish, around: Surroundings): V1Po
     metadata: { ...pod.metadata, annotations, labels: { [GPU_LABEL]: "", ...pod.metadata?.labels } },
     spec: {
       ...pod.spec,
+      ...pullSecrets(pod.spec, around),
       volumes: [...(pod.spec.volumes ?? []), ...volumes(around)],
       initContainers: [
         libraries(around),
@@ -74,6 +75,12 @@ export function borrowingPod(pod: V1Pod, wish: Wish, around: Surroundings): V1Po
       containers: pod.spec.containers.map((one) => (names.includes(one.name) ? using(one, wish, around) : one)),
     },
   };
+}
+
+/** What the client's image is pulled with, beside the pod's own. */
+function pullSecrets({ imagePullSecrets: own = [] }: V1PodSpec, { settings }: Surroundings) {
+  const more = settings.imagePullSecrets.filter((name) => !own.some((one) => one.name === name));
+  return more.length === 0 ? {} : { imagePullSecrets: [...own, ...more.map((name) => ({ name }))] };
 }
 
 function volumes({ settings, authority }: Surroundings): V1Volume[] {

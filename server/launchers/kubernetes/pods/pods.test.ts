@@ -147,6 +147,16 @@ describe("The answer to the API server", () => {
     expect(answer(plain, { "sluice.dev/gpu-team": "nlp" })).toEqual({ uid: "u", allowed: true });
   });
 
+  it("names the secrets of the client's registry beside the pod's own, each once", () => {
+    const registries = { ...around, settings: { ...settings, imagePullSecrets: ["clients", "own"] } };
+    const named = { ...plain, spec: { containers: [], ...plain.spec, imagePullSecrets: [{ name: "own" }] } };
+    const secrets = [{ name: "own" }, { name: "clients" }];
+    expect(borrowingPod(named, wish, registries).spec?.imagePullSecrets).toEqual(secrets);
+    expect(borrowingPod(plain, wish, registries).spec?.imagePullSecrets).toHaveLength(2);
+    // Where there are none, those that the pod's account brings stay.
+    expect(borrowingPod(plain, wish, around).spec).not.toHaveProperty("imagePullSecrets");
+  });
+
   it("is no patch for a pod that has been through here", () => {
     expect(answer(borrowingPod(plain, wish, around))).toEqual({ uid: "u", allowed: true });
   });
