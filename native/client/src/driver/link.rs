@@ -1,6 +1,7 @@
 //! The linker: PTX in, PTX out, several modules made into one. gpud's driver (or the software GPU) compiles it when it
 //! is loaded.
 
+use super::context::current_context;
 use super::jit::{error_log, most_registers};
 use super::launch::is_software;
 use super::ptx_link::{limit_registers, merge};
@@ -20,14 +21,14 @@ pub unsafe fn cuLinkCreate_v2(
     values: *mut *mut c_void,
     state: *mut usize,
 ) -> CudaResult {
-    let process = current()?.process;
+    let (process, context) = (current()?.process, current_context()?.context);
     let handle = new_handle();
     // SAFETY: the caller's lists; the option values are outputs until cuLinkDestroy, as CUDA says.
     let (most_registers, error_log) =
         unsafe { (most_registers(count, options, values), error_log(count, options, values)) };
     // SAFETY: the caller's output.
     unsafe { put(state, handle as usize)? };
-    process.objects.links.put(handle, Mutex::new(Link { error_log, most_registers, ..Link::default() }));
+    process.objects.links.put(handle, Mutex::new(Link { context, error_log, most_registers, ..Link::default() }));
     Ok(())
 }
 
