@@ -8,7 +8,6 @@ mod cubin;
 pub mod cuda;
 pub mod device;
 pub mod error;
-mod fat_binary;
 mod gate;
 pub mod graph;
 pub mod null;

@@ -4,6 +4,7 @@
 //! names exists.
 
 use crate::attributes;
+use crate::cubin;
 use crate::device::{Device, Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
@@ -13,7 +14,7 @@ use crate::types::{
     ModuleId, ModuleInfo, StreamId,
 };
 use crate::window::{Opened, Way, Window};
-use crate::{cubin, fat_binary};
+use sluice_protocol::fat_binary;
 use sluice_protocol::library::take_arguments;
 use sluice_softgpu::Module;
 use sluice_softlibs::{Libraries, Step};

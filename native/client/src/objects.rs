@@ -8,6 +8,7 @@ use crate::device::MOST_DEVICES;
 use crate::driver::capture::Captures;
 use crate::driver::context::Current;
 use crate::driver::graph::Graphs;
+use crate::driver::link_input::Part;
 use crate::driver::{occupancy, ready};
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, NOT_FOUND};
 use crate::image;
@@ -492,7 +493,7 @@ fn overwrite(list: &mut Vec<(u32, i32)>, attribute: u32, value: i32) {
 #[derive(Default)]
 pub struct Link {
     pub context: u64,
-    pub parts: Vec<Vec<u8>>,
+    pub parts: Vec<Part>,
     pub output: Option<Box<[u8]>>,
     pub error_log: Option<crate::driver::jit::Log>,
     /// Most registers a thread of the kernels may use; zero: as many as they like.

@@ -18,6 +18,7 @@ pub mod init;
 pub mod jit;
 pub mod launch;
 pub mod link;
+pub mod link_input;
 pub mod memory;
 pub mod module;
 pub mod occupancy;
