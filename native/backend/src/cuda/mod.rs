@@ -11,6 +11,7 @@ mod graph;
 mod libraries;
 mod links;
 mod loader;
+mod mapped;
 mod memory;
 mod meter;
 mod outgoing;
