@@ -15,6 +15,7 @@ pub mod soft;
 pub mod timeline;
 pub mod types;
 pub mod window;
+mod words;
 
 pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork, Printer};
 pub use error::{CudaError, CudaResult, code};

@@ -5,8 +5,11 @@ use crate::driver::{Driver, table};
 use std::ffi::{CString, c_char, c_void};
 use std::sync::mpsc::channel;
 
-pub const PROGRAMS: &[Program] =
-    &[("a_context_takes_what_is_its_own", own_context), ("the_primary_context_ends", primary_context)];
+pub const PROGRAMS: &[Program] = &[
+    ("a_context_takes_what_is_its_own", own_context),
+    ("the_primary_context_ends", primary_context),
+    ("the_heap_of_kernels_is_charged", heap),
+];
 
 table! {
     Ends;
@@ -35,6 +38,34 @@ table! {
 const MUCH: usize = 96 << 20;
 /// A module with a variable, so that it has memory too.
 const VARIABLE: &str = "\n.visible .global .align 4 .b8 table[8388608];\n.visible .entry add(";
+
+/// Allocates in a kernel.
+const TAKE: &str = "\
+.version 6.4
+.target sm_75
+.address_size 64
+
+.extern .func (.param .b64 result) malloc(.param .b64 bytes);
+
+.visible .entry take(.param .u64 out)
+{
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    cvta.to.global.u64 %rd1, %rd1;
+    mov.u64 %rd2, 4096;
+    {
+        .param .b64 param0;
+        st.param.b64 [param0+0], %rd2;
+        .param .b64 retval0;
+        call.uni (retval0), malloc, (param0);
+        ld.param.b64 %rd3, [retval0+0];
+    }
+    st.global.u64 [%rd1], %rd3;
+    ret;
+}
+";
+/// CU_LIMIT_MALLOC_HEAP_SIZE
+const HEAP: u32 = 2;
 
 /// Bytes of the device that are free.
 fn free(driver: &Driver) -> usize {
@@ -213,5 +244,51 @@ fn primary_context(driver: &Driver) {
         assert_eq!((driver.cuMemsetD8Async)(pooled, 1, 4096, 0), 0);
         assert_eq!((ends.cuMemFreeAsync)(pooled, 0), 0);
         assert_eq!((ends.cuCtxDestroy_v2)(second), 0);
+    }
+}
+
+/// The limit asked for is the lease's from the first module on whose kernels allocate, until the context's end.
+fn heap(driver: &Driver) {
+    start(driver);
+    let ends = &Ends::of(driver.library);
+    let (mut limit, mut total, mut free_now, mut module) = (0, 0, 0, 0);
+    let (image, none) = (CString::new(TAKE).expect("text"), std::ptr::null());
+    // SAFETY: live locals; the kernel takes one pointer.
+    unsafe {
+        let out = alloc(driver, 8);
+        assert_eq!((ends.cuCtxSetLimit)(HEAP, 32 << 20), 0);
+        let (_, plain) = load(driver, "add");
+        let before = free(driver);
+        let (_, take) = super::load_from(driver, TAKE, "take");
+        let parameters: [*const c_void; 1] = [(&raw const out).cast()];
+        assert_eq!((driver.cuLaunchKernel)(take, 1, 1, 1, 1, 1, 1, 0, 0, parameters.as_ptr(), none), 0);
+        assert_ne!(download(driver, out, 2), [0, 0], "memory of the heap");
+        if driver.is_ours() {
+            assert_eq!(before - free(driver), 32 << 20);
+        }
+        // Once, however many modules use it; its size stands now.
+        super::load_from(driver, TAKE, "take");
+        assert_eq!(add(driver, plain, out, 1, 1, 0), 0);
+        if driver.is_ours() {
+            assert_eq!(before - free(driver), 32 << 20);
+        }
+        assert_ne!((ends.cuCtxSetLimit)(HEAP, 64 << 20), 0);
+        assert_eq!((ends.cuCtxGetLimit)(&raw mut limit, HEAP), 0);
+        assert!(limit >= 32 << 20);
+
+        assert_eq!((ends.cuDevicePrimaryCtxRelease_v2)(0), 0);
+        start(driver);
+        assert_eq!((ends.cuCtxGetLimit)(&raw mut limit, HEAP), 0);
+        assert_eq!(limit, 8 << 20);
+        if driver.is_ours() {
+            assert_eq!((driver.cuMemGetInfo_v2)(&raw mut free_now, &raw mut total), 0);
+            assert!(free_now >= before);
+            assert_eq!((ends.cuCtxSetLimit)(HEAP, total + (1 << 20)), 0);
+            assert_eq!((driver.cuModuleLoadData)(&raw mut module, image.as_ptr().cast()), 2, "more than the lease");
+            assert_eq!(free(driver), free_now);
+            assert_eq!((ends.cuCtxSetLimit)(HEAP, 1 << 20), 0);
+            assert_eq!((driver.cuModuleLoadData)(&raw mut module, image.as_ptr().cast()), 0);
+            assert!(free_now - free(driver) >= 1 << 20);
+        }
     }
 }
