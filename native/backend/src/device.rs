@@ -113,6 +113,13 @@ pub trait Device: Send + Sync {
     /// How large the heap for `malloc` in kernels is to be when a module that needs one is loaded first.
     fn wish_heap(&self, _bytes: u64) {}
 
+    /// Bytes that the heap for `malloc` in kernels has when this image has been loaded, where loading it could not be
+    /// undone: they are the lease's before it is loaded. Nothing where [`Device::load_module`] tells, and what it has
+    /// taken can be given back.
+    fn heap_with(&self, _image: &[u8]) -> Option<u64> {
+        None
+    }
+
     /// How many bytes are kept of what a kernel prints, from the next launch on.
     fn limit_printed(&self, _bytes: u64) {}
 

@@ -8,7 +8,6 @@ mod cubin;
 pub mod cuda;
 pub mod device;
 pub mod error;
-mod fat_binary;
 mod gate;
 pub mod graph;
 pub mod null;
@@ -16,6 +15,7 @@ pub mod soft;
 pub mod timeline;
 pub mod types;
 pub mod window;
+mod words;
 
 pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork, Printer};
 pub use error::{CudaError, CudaResult, code};

@@ -1,9 +1,11 @@
-//! A device that executes nothing: it records calls, bytes and the points at which a program waits.
+//! A device that executes nothing: it records calls, bytes and the points at which a program waits, and of calls to
+//! libraries their arguments.
 //!
 //! Tests use it to count blocking round trips.  Memory reads as zero, every kernel that PTX or machine code
 //! names exists.
 
 use crate::attributes;
+use crate::cubin;
 use crate::device::{Device, Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
@@ -13,8 +15,10 @@ use crate::types::{
     ModuleId, ModuleInfo, StreamId,
 };
 use crate::window::{Opened, Way, Window};
-use crate::{cubin, fat_binary};
-use sluice_protocol::library::take_arguments;
+use crate::words;
+use sluice_api::libraries::Function;
+use sluice_protocol::fat_binary;
+use sluice_protocol::library::{Argument, take_arguments};
 use sluice_softgpu::Module;
 use sluice_softlibs::{Libraries, Step};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -96,11 +100,24 @@ impl NullDevice {
 
     /// Writes one line: the operation, its stream, its bytes, and whether the program waits for it.
     fn record(&self, call: &str, stream: StreamId, bytes: u64, blocking: bool) {
+        self.record_with(call, stream, bytes, blocking, String::new);
+    }
+
+    /// The same of a call to a library, with its arguments.
+    fn record_library_call(&self, function: &Function, call: &LibraryCall<'_>, arguments: &[Argument<'_>]) {
+        let bytes = call.arguments.len() as u64;
+        self.record_with(&function.symbol, call.stream, bytes, call.waits, || {
+            format!(",\"arguments\":{}", words::list(call.library, arguments))
+        });
+    }
+
+    fn record_with(&self, call: &str, stream: StreamId, bytes: u64, blocking: bool, more: impl FnOnce() -> String) {
         let mut recording = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = recording.as_mut() {
-            let stream = stream.0;
-            let line =
-                format!("{{\"call\":\"{call}\",\"stream\":{stream},\"bytes\":{bytes},\"blocking\":{blocking}}}\n");
+            let (stream, more) = (stream.0, more());
+            let line = format!(
+                "{{\"call\":\"{call}\",\"stream\":{stream},\"bytes\":{bytes},\"blocking\":{blocking}{more}}}\n"
+            );
             if file.write_all(line.as_bytes()).is_err() {
                 *recording = None;
             }
@@ -422,7 +439,7 @@ impl Device for NullDevice {
         let (Some(function), Some(arguments)) = (function, arguments) else {
             return Err(CudaError::new(code::INVALID_VALUE, "there is no such library function"));
         };
-        self.record(&function.symbol, call.stream, call.arguments.len() as u64, call.waits);
+        self.record_library_call(function, &call, &arguments);
         let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
         let prepared = libraries.prepare(call.library, call.function, call.arguments);
         drop(libraries);

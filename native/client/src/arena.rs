@@ -15,8 +15,8 @@ pub struct Arena {
     end: u64,
     /// Bytes that may be allocated without asking gpud.
     pub credit: u64,
-    /// address → bytes asked for.
-    live: BTreeMap<u64, u64>,
+    /// address → bytes asked for, and whose they are.
+    live: BTreeMap<u64, (u64, u64)>,
     /// address → bytes.
     free: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
@@ -59,9 +59,9 @@ impl Arena {
         Some(bytes)
     }
 
-    /// An address for `bytes`, paid from the credit. `Err(missing)` when the credit is too small by `missing` bytes;
+    /// An address for `bytes` of this owner, paid from the credit. `Err(missing)` when the credit is too small by `missing` bytes;
     /// `Ok(None)` when the range has no place.
-    pub fn alloc(&mut self, bytes: u64) -> Result<Option<u64>, u64> {
+    pub fn alloc(&mut self, bytes: u64, owner: u64) -> Result<Option<u64>, u64> {
         if self.credit < bytes {
             return Err(bytes - self.credit);
         }
@@ -69,14 +69,14 @@ impl Arena {
         let Some(&(block, address)) = self.by_size.range((size, 0)..).next() else { return Ok(None) };
         self.take_free(address);
         self.put_free(address + size, block - size);
-        self.live.insert(address, bytes);
+        self.live.insert(address, (bytes, owner));
         self.credit -= bytes;
         Ok(Some(address))
     }
 
     /// Ends the allocation that starts at `address`; its bytes are credit again. None when there is none.
     pub fn release(&mut self, address: u64) -> Option<u64> {
-        let bytes = self.live.remove(&address)?;
+        let (bytes, _) = self.live.remove(&address)?;
         self.credit += bytes;
         self.give(address, bytes.next_multiple_of(ALIGNMENT));
         Some(bytes)
@@ -142,7 +142,7 @@ impl Arena {
             return Lookup::Foreign;
         }
         match self.live.range(..=address).next_back() {
-            Some((&start, &size)) if address < start + size && bytes <= start + size - address => {
+            Some((&start, &(size, _))) if address < start + size && bytes <= start + size - address => {
                 Lookup::Live { start, bytes: size }
             }
             _ => Lookup::Unmapped,
@@ -156,14 +156,14 @@ impl Arena {
         given
     }
 
-    /// Starts of all live allocations.
-    pub fn addresses(&self) -> Vec<u64> {
-        self.live.keys().copied().collect()
+    /// Starts of an owner's live allocations.
+    pub fn addresses(&self, owner: u64) -> Vec<u64> {
+        self.live.iter().filter(|(_, (_, of))| *of == owner).map(|(address, _)| *address).collect()
     }
 
     /// Bytes of live allocations.
     pub fn used(&self) -> u64 {
-        self.live.values().sum()
+        self.live.values().map(|(bytes, _)| bytes).sum()
     }
 
     /// First address and length of the range.
@@ -179,19 +179,19 @@ mod tests {
     #[test]
     fn freed_neighbours_become_one_block_again() {
         let mut arena = Arena::new(1 << 40, 4096, 10_000);
-        let blocks: Vec<u64> = (0..8).map(|_| arena.alloc(512).expect("credit").expect("place")).collect();
-        assert_eq!(arena.alloc(1), Ok(None), "the range is full");
+        let blocks: Vec<u64> = (0..8).map(|_| arena.alloc(512, 0).expect("credit").expect("place")).collect();
+        assert_eq!(arena.alloc(1, 0), Ok(None), "the range is full");
         for index in [1, 3, 2, 0, 7, 5, 6, 4] {
             assert_eq!(arena.release(blocks[index]), Some(512));
         }
-        assert_eq!(arena.alloc(4096), Ok(Some(1 << 40)));
+        assert_eq!(arena.alloc(4096, 0), Ok(Some(1 << 40)));
     }
 
     #[test]
     fn credit_is_exact_to_the_byte() {
         let mut arena = Arena::new(1 << 40, 1 << 20, 1000);
-        let block = arena.alloc(999).expect("credit").expect("place");
-        assert_eq!(arena.alloc(3), Err(2));
+        let block = arena.alloc(999, 0).expect("credit").expect("place");
+        assert_eq!(arena.alloc(3, 0), Err(2));
         assert_eq!(arena.release(block), Some(999));
         assert_eq!(arena.credit, 1000);
         assert_eq!(arena.give_up_credit(4000), 1000);
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn an_access_past_an_allocation_is_seen() {
         let mut arena = Arena::new(1 << 40, 1 << 20, 1 << 20);
-        let block = arena.alloc(100).expect("credit").expect("place");
+        let block = arena.alloc(100, 0).expect("credit").expect("place");
         assert_eq!(arena.lookup(block + 99, 1), Lookup::Live { start: block, bytes: 100 });
         assert_eq!(arena.lookup(block + 99, 2), Lookup::Unmapped);
         assert_eq!(arena.lookup(block + 100, 1), Lookup::Unmapped);
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn reserved_addresses_are_aligned_and_nobody_elses() {
         let mut arena = Arena::new(1 << 40, 1 << 30, 1 << 30);
-        let block = arena.alloc(100).expect("credit").expect("place");
+        let block = arena.alloc(100, 0).expect("credit").expect("place");
         let first = arena.reserve(4 << 20, 2 << 20, 0).expect("place");
         assert!(first.is_multiple_of(2 << 20) && first > block);
         let wish = first + (64 << 20);
@@ -223,7 +223,7 @@ mod tests {
         assert!(!arena.unreserve(first, 2 << 20) && arena.unreserve(first, 4 << 20));
         assert!(arena.unreserve(wish, 2 << 20) && arena.unreserve(other, 2 << 20));
         arena.release(block);
-        assert_eq!(arena.alloc(1 << 30), Ok(Some(1 << 40)));
+        assert_eq!(arena.alloc(1 << 30, 0), Ok(Some(1 << 40)));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             if random.is_multiple_of(3) && !live.is_empty() {
                 let (address, bytes) = live.swap_remove(random as usize % live.len());
                 assert_eq!(arena.release(address), Some(bytes));
-            } else if let Ok(Some(address)) = arena.alloc(1 + random % 3000) {
+            } else if let Ok(Some(address)) = arena.alloc(1 + random % 3000, 0) {
                 let bytes = 1 + random % 3000;
                 assert!(live.iter().all(|&(a, b)| address + bytes <= a || a + b <= address));
                 live.push((address, bytes));

@@ -1,72 +1,60 @@
-//! Fat binaries, as nvcc embeds them: images of one program for several devices. Only what a device can use travels.
-//!
-//! A header { magic u32, version u16, header bytes u16, body bytes u64 } is followed by entries, each with a header of
-//! its own { kind u16, …, header bytes u32 at 4, payload bytes u64 at 8, architecture u32 at 28 }.
+//! What of a fat binary a device can use: that alone travels, or is linked.
 
 use crate::profile::Profile;
+use sluice_protocol::fat_binary::{Entry, Kind, entries, extent};
 
-/// First word of a fat binary.
-pub const MAGIC: u32 = 0xba55_ed50;
-const HEADER: usize = 16;
-const KIND_PTX: u16 = 1;
-const KIND_MACHINE_CODE: u16 = 2;
-
-/// One image, with its header.
-struct Entry<'a> {
-    kind: u16,
-    /// Compute capability, e.g. 75.
-    arch: u32,
-    bytes: &'a [u8],
+/// Compute capability of the profile's device, e.g. 75.
+fn capability(profile: &Profile) -> u32 {
+    profile.device.compute_capability_major as u32 * 10 + profile.device.compute_capability_minor as u32
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..at + N)?.try_into().ok()
+/// Machine code that runs on the device: that of its own generation, from its revision on.
+fn machine_code<'a, 'b>(entries: &'a [Entry<'b>], profile: &Profile) -> Vec<&'a Entry<'b>> {
+    let device = capability(profile);
+    let runs =
+        |entry: &&Entry<'_>| entry.kind == Kind::MachineCode && entry.arch / 10 == device / 10 && entry.arch <= device;
+    if profile.is_software() { Vec::new() } else { entries.iter().filter(runs).collect() }
 }
 
-fn entries(mut body: &[u8]) -> Option<Vec<Entry<'_>>> {
-    let mut found = Vec::new();
-    while body.len() >= 32 {
-        let kind = u16::from_le_bytes(number(body, 0)?);
-        let header = u32::from_le_bytes(number(body, 4)?) as usize;
-        let payload = usize::try_from(u64::from_le_bytes(number(body, 8)?)).ok()?;
-        let (bytes, rest) = body.split_at_checked(header.checked_add(payload)?)?;
-        found.push(Entry { kind, arch: u32::from_le_bytes(number(body, 28)?), bytes });
-        body = rest;
-    }
-    Some(found)
+/// The newest PTX that the device can compile. The software GPU also takes newer PTX, as long as it knows the
+/// instructions.
+fn ptx<'a, 'b>(entries: &'a [Entry<'b>], profile: &Profile) -> Vec<&'a Entry<'b>> {
+    let device = capability(profile);
+    let all = || entries.iter().filter(|entry| entry.kind == Kind::Ptx);
+    let newest = all().map(|entry| entry.arch).filter(|arch| *arch <= device).max();
+    let arch = newest.or_else(|| all().map(|entry| entry.arch).min().filter(|_| profile.is_software()));
+    all().filter(|entry| Some(entry.arch) == arch).collect()
 }
 
 /// A fat binary with the images alone that this device can use: machine code for it, else PTX for it to compile. One
 /// that cannot be read comes back as it is; gpud says what is wrong with it.
 pub fn for_device(image: &[u8], profile: &Profile) -> Vec<u8> {
-    let header = number(image, 6).map_or(HEADER, |bytes| usize::from(u16::from_le_bytes(bytes)).max(HEADER));
-    let Some(entries) = image.get(header..).and_then(entries) else { return image.to_vec() };
-    let major = profile.device.compute_capability_major as u32;
-    let device = major * 10 + profile.device.compute_capability_minor as u32;
-    // Machine code runs on its own generation, from its revision on.
-    let runs = |entry: &&Entry<'_>| {
-        entry.kind == KIND_MACHINE_CODE && entry.arch / 10 == major && entry.arch <= device && !profile.is_software()
-    };
-    let mut chosen: Vec<&Entry<'_>> = entries.iter().filter(runs).collect();
+    let Some(((header, _), entries)) = extent(image).zip(entries(image)) else { return image.to_vec() };
+    let mut chosen = machine_code(&entries, profile);
     if chosen.is_empty() {
-        let ptx = || entries.iter().filter(|entry| entry.kind == KIND_PTX);
-        // The software GPU also takes newer PTX, as long as it knows the instructions.
-        let newest = ptx().map(|entry| entry.arch).filter(|arch| *arch <= device).max();
-        let arch = newest.or_else(|| ptx().map(|entry| entry.arch).min().filter(|_| profile.is_software()));
-        chosen.extend(ptx().filter(|entry| Some(entry.arch) == arch));
+        chosen = ptx(&entries, profile);
     }
     let mut out = image[..header].to_vec();
     for entry in chosen {
-        out.extend(entry.bytes);
+        out.extend(entry.whole);
     }
     let bytes = (out.len() - header) as u64;
-    out[8..HEADER].copy_from_slice(&bytes.to_le_bytes());
+    out[8..16].copy_from_slice(&bytes.to_le_bytes());
     out
+}
+
+/// The PTX of a fat binary that this device can compile, as text; None when there is none.
+pub fn ptx_for_device(image: &[u8], profile: &Profile) -> Option<Vec<u8>> {
+    let entries = entries(image)?;
+    let mut text = ptx(&entries, profile).first()?.unpacked()?.into_owned();
+    text.truncate(text.iter().position(|byte| *byte == 0).unwrap_or(text.len()));
+    Some(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_protocol::fat_binary::MAGIC;
 
     fn entry(kind: u16, arch: u32, payload: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; 64];

@@ -3,19 +3,19 @@
 use crate::{fat_binary, process};
 use sluice_protocol::{FunctionInfo, ModuleInfo, ParameterInfo};
 
-const ELF: [u8; 4] = [0x7f, b'E', b'L', b'F'];
+pub(crate) const ELF: [u8; 4] = [0x7f, b'E', b'L', b'F'];
 const FATBIN_WRAPPER: u32 = 0x466243b1;
-const FATBIN: u32 = fat_binary::MAGIC;
+const FATBIN: u32 = sluice_protocol::fat_binary::MAGIC;
 
-fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
 }
 
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
 }
 
-fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?))
 }
 

@@ -8,6 +8,7 @@ use crate::device::MOST_DEVICES;
 use crate::driver::capture::Captures;
 use crate::driver::context::Current;
 use crate::driver::graph::Graphs;
+use crate::driver::link_input::Part;
 use crate::driver::{occupancy, ready};
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, NOT_FOUND};
 use crate::image;
@@ -270,6 +271,8 @@ pub struct Module {
     pub handle: u64,
     /// Ordinal of a module's device; None is a library, which is loaded on each device that uses it.
     pub device: Option<usize>,
+    /// A module's context; a library has none (0).
+    pub context: u64,
     pub image: Arc<[u8]>,
     hash: [u8; 32],
     /// By device.
@@ -286,10 +289,12 @@ struct Bound {
 }
 
 impl Module {
-    pub fn new(handle: u64, device: Option<usize>, image: Arc<[u8]>) -> Self {
+    /// An image of a context, or as a library.
+    pub fn new(handle: u64, of: Option<Current>, image: Arc<[u8]>) -> Self {
+        let (device, context) = (of.map(|of| of.device), of.map_or(0, |of| of.context));
         let mut hash = [0; 32];
         hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &image).as_ref());
-        Self { handle, device, image, hash, bound: Mutex::default(), functions: Mutex::default() }
+        Self { handle, device, context, image, hash, bound: Mutex::default(), functions: Mutex::default() }
     }
 
     /// Loads it at gpud when this generation has not; the image travels once for each server.
@@ -358,7 +363,11 @@ impl Module {
 
     /// It has ended in this session: made again at its next use there.
     pub fn unloaded(&self, session: &Session) {
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner)[session.device].generation = 0;
+        let bound = &mut self.bound.lock().unwrap_or_else(PoisonError::into_inner)[session.device];
+        bound.generation = 0;
+        if let Some(info) = &bound.info {
+            session.unloaded(info);
+        }
     }
 
     /// Whether it is loaded at gpud in this generation.
@@ -483,7 +492,8 @@ fn overwrite(list: &mut Vec<(u32, i32)>, attribute: u32, value: i32) {
 /// A linker's state: what was added.
 #[derive(Default)]
 pub struct Link {
-    pub parts: Vec<Vec<u8>>,
+    pub context: u64,
+    pub parts: Vec<Part>,
     pub output: Option<Box<[u8]>>,
     pub error_log: Option<crate::driver::jit::Log>,
     /// Most registers a thread of the kernels may use; zero: as many as they like.

@@ -290,11 +290,11 @@ impl Session {
         if self.shared.sticky.load(Ordering::Acquire) { self.shared.take_error() } else { Ok(()) }
     }
 
-    /// Device memory: posted within the credit, else after gpud has granted more.
-    pub fn alloc(&self, bytes: u64) -> CudaResult<u64> {
+    /// Device memory of a context, or of none (0): posted within the credit, else after gpud has granted more.
+    pub fn alloc(&self, bytes: u64, context: u64) -> CudaResult<u64> {
         loop {
             let mut arena = lock(&self.shared.arena);
-            match arena.alloc(bytes) {
+            match arena.alloc(bytes, context) {
                 Ok(Some(address)) => {
                     // Posted under the lock: a free and an allocation of one address must not overtake each other.
                     let posted = self.connection.post(&MemAlloc { address, bytes });
@@ -404,10 +404,13 @@ impl Session {
         Ok(())
     }
 
-    /// Ends every allocation.
-    pub fn free_all(&self) -> CudaResult {
-        let addresses = lock(&self.shared.arena).addresses();
-        addresses.into_iter().try_for_each(|address| self.free(address))
+    /// Ends every allocation of a context.
+    pub fn free_of(&self, context: u64) {
+        let addresses = lock(&self.shared.arena).addresses(context);
+        for address in addresses {
+            // Freed already; or the connection is lost, which fails the next call of the program with the reason.
+            let _ = self.free(address);
+        }
     }
 
     /// What lies at an address.
@@ -433,6 +436,12 @@ impl Session {
     pub fn loaded(&self, info: &ModuleInfo) {
         self.shared.heap.store(info.heap, Ordering::Release);
         lock(&self.shared.globals).extend(info.globals.iter().map(|global| (global.address, global.bytes)));
+    }
+
+    /// A module's globals lie there no more.
+    pub fn unloaded(&self, info: &ModuleInfo) {
+        let gone = |address| info.globals.iter().any(|global| global.address == address);
+        lock(&self.shared.globals).retain(|(address, _)| !gone(*address));
     }
 
     /// Bytes of the heap for `malloc` in kernels; 0: no module has needed one.

@@ -1,6 +1,9 @@
 """Give a lease back with MIB of live memory, borrow again, and find everything as it was. Prints one line of JSON.
 
-    sluice-loopback --joined --no-attach -- python3 parking.py MIB
+    sluice-loopback --joined --no-attach -- python3 parking.py MIB [MAPPED]
+
+MAPPED MiB more, a multiple of 6, are memory that the program maps itself: a third of it at two addresses, a third that is
+mapped and not accessible, and a third that is mapped nowhere.
 """
 
 import ctypes
@@ -47,6 +50,67 @@ def probes(start, length):
     return [start, start + length // 2 // PROBE * PROBE, start + length - PROBE]
 
 
+def place(length):
+    """Addresses without memory."""
+    address = ctypes.c_uint64()
+    check("cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(length), ctypes.c_size_t(0), ctypes.c_uint64(0),
+          ctypes.c_uint64(0))
+    return address.value
+
+
+def open_at(address, length, handle, map_it=True):
+    """Memory of the program's own at an address, accessible."""
+    if map_it:
+        check("cuMemMap", ctypes.c_uint64(address), ctypes.c_size_t(length), ctypes.c_size_t(0), handle,
+              ctypes.c_uint64(0))
+    access = (ctypes.c_uint32 * 3)(1, 0, 3)
+    check("cuMemSetAccess", ctypes.c_uint64(address), ctypes.c_size_t(length), access, ctypes.c_size_t(1))
+
+
+class Mapped:
+    """Three pieces of memory that the program maps itself."""
+
+    def __init__(self, length):
+        self.length, self.handles = length, [ctypes.c_uint64() for _ in range(3)]
+        self.places = [place(length) for _ in range(4)]
+        self.data = [os.urandom(PROBE) for _ in range(3)]
+        properties = (ctypes.c_uint32 * 8)(1, 0, 1, 0)
+        for number, handle in enumerate(self.handles):
+            check("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(length), properties, ctypes.c_uint64(0))
+            open_at(self.places[number], length, handle)
+            for at in probes(self.places[number], length):
+                check("cuMemcpyHtoD_v2", ctypes.c_uint64(at), self.data[number], ctypes.c_size_t(PROBE))
+        open_at(self.places[3], length, self.handles[0])
+        nothing = (ctypes.c_uint32 * 3)(1, 0, 0)
+        check("cuMemSetAccess", ctypes.c_uint64(self.places[1]), ctypes.c_size_t(length), nothing, ctypes.c_size_t(1))
+        check("cuMemUnmap", ctypes.c_uint64(self.places[2]), ctypes.c_size_t(length))
+
+    def look(self):
+        """Everything is as it was, and what could not be accessed still cannot."""
+        room = ctypes.create_string_buffer(PROBE)
+        check("cuMemcpyDtoH_v2", room, ctypes.c_uint64(self.places[1]), ctypes.c_size_t(PROBE), expected=1)
+        open_at(self.places[1], self.length, self.handles[1], map_it=False)
+        open_at(self.places[2], self.length, self.handles[2])
+        for number, start in enumerate(self.places):
+            for at in probes(start, self.length):
+                check("cuMemcpyDtoH_v2", room, ctypes.c_uint64(at), ctypes.c_size_t(PROBE))
+                if room.raw != self.data[number % 3]:
+                    sys.exit(f"what was mapped at {at:#x} has changed")
+        # The two addresses are still of one memory.
+        check("cuMemcpyHtoD_v2", ctypes.c_uint64(self.places[0]), self.data[1], ctypes.c_size_t(PROBE))
+        check("cuMemcpyDtoH_v2", room, ctypes.c_uint64(self.places[3]), ctypes.c_size_t(PROBE))
+        if room.raw != self.data[1]:
+            sys.exit("memory that was mapped twice has come apart")
+
+    def end(self):
+        """Give it back."""
+        for start in self.places:
+            check("cuMemUnmap", ctypes.c_uint64(start), ctypes.c_size_t(self.length))
+            check("cuMemAddressFree", ctypes.c_uint64(start), ctypes.c_size_t(self.length))
+        for handle in self.handles:
+            check("cuMemRelease", handle)
+
+
 def main():
     """See the module."""
     wanted = int(sys.argv[1]) * MIB
@@ -72,6 +136,7 @@ def main():
         for at in probes(start, length):
             written[at] = os.urandom(PROBE)
             check("cuMemcpyHtoD_v2", ctypes.c_uint64(at), written[at], ctypes.c_size_t(PROBE))
+    mapped = Mapped(int(sys.argv[2]) * MIB // 3) if len(sys.argv) > 2 else None
     began = time.monotonic()
     parked = request(op="detach")["parkedBytes"]
     park_s = time.monotonic() - began
@@ -83,6 +148,9 @@ def main():
         if room.raw != data:
             sys.exit(f"what was parked at {at:#x} has changed")
     resume_s = time.monotonic() - began - park_s
+    if mapped:
+        mapped.look()
+        mapped.end()
     for start, _ in pieces:
         check("cuMemFree_v2", ctypes.c_uint64(start))
     check("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))

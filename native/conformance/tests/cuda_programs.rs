@@ -140,6 +140,36 @@ fn programs_of_nvcc_run_through_our_runtime() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+/// What nvcc compiles to be linked later (`-dc`), by itself and in a library of which a part is needed.
+#[test]
+fn object_files_and_libraries_are_linked_by_the_driver() {
+    let places = places();
+    let sources = places.sources.join("linking");
+    let folder = places.built.join(format!("linking-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let object = |source: &str, code: &str| {
+        let object = folder.join(source).with_extension(format!("{code}.o"));
+        let mut nvcc = Command::new(places.toolkit.join("cu13/bin/nvcc"));
+        nvcc.args(["-dc", "-gencode", &format!("arch=compute_75,code={code}_75"), "-o"]).arg(&object);
+        succeed(nvcc.arg(sources.join(source)));
+        object
+    };
+    let (kernel, machine_code) = (object("kernel.cu", "compute"), object("kernel.cu", "sm"));
+    let library = folder.join("libhelper.a");
+    let members = [object("other.cu", "compute"), object("helper.cu", "compute")];
+    succeed(Command::new("ar").arg("rcs").arg(&library).args(members));
+    let program = folder.join("linking");
+    let mut compiler = Command::new("c++");
+    compiler.arg("-I").arg(places.toolkit.join("cu13/include")).arg("-o").arg(&program).arg(sources.join("main.cpp"));
+    succeed(compiler.arg(format!("-L{}", places.libraries.display())).arg("-l:libcuda.so.1"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    command.env("SLUICE_NATIVE_DIR", native_dir()).arg("--").arg(program).args([kernel, library, machine_code]);
+    let output = command.output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(output.status.success() && text.contains("compile it with PTX") && text.contains("ok\n"), "{text}");
+}
+
 #[test]
 fn without_a_lease_the_error_says_what_to_do() {
     let places = places();

@@ -45,7 +45,7 @@ fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
 fn copies(session: &Arc<Session>, seed: usize, bytes: usize) {
     let sent = pattern(seed, bytes);
     let mut back = vec![0; bytes];
-    let address = session.alloc(bytes as u64).expect("memory");
+    let address = session.alloc(bytes as u64, 0).expect("memory");
     // SAFETY: both live, untouched, until the calls return.
     unsafe {
         session.connection.copy_in(address, 0, sent.as_ptr(), bytes).expect("lanes").expect("copied");
@@ -141,7 +141,7 @@ fn large_copies_of_one_host_share_memory_and_others_take_the_socket() -> io::Res
     // A worker that is killed takes its side with it, in the middle of a copy.
     let worker = gpud.workers().into_iter().find(|pid| gpud.serves(*pid)).expect("a worker");
     let bytes = 64 << 20;
-    let (address, data) = (session.alloc(bytes as u64).expect("memory"), pattern(5, bytes));
+    let (address, data) = (session.alloc(bytes as u64, 0).expect("memory"), pattern(5, bytes));
     let killer = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(15));
         // SAFETY: a worker of this test's own gpud.

@@ -111,6 +111,18 @@ fn communicators_of_the_hosts_nccl_span_processes() {
     on_a_stand_in("nccl", "libnccl.so.2");
 }
 
+/// As PyTorch's expandable segments are.
+#[test]
+fn memory_that_the_program_mapped_itself_is_parked_too() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/parking.py");
+    let output = chain(&["--joined", "--no-attach"], &["python3", &program.display().to_string(), "40", "24"]);
+    let answer: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)));
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(answer["parked_bytes"], 64 << 20);
+    assert_eq!(answer["free_bytes"], answer["total_bytes"]);
+}
+
 #[test]
 fn memory_is_parked_and_lies_at_its_addresses_again() {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/parking.py");

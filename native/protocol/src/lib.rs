@@ -7,6 +7,7 @@
 
 pub mod control;
 pub mod cuda;
+pub mod fat_binary;
 pub mod frame;
 pub mod generated;
 pub mod graph;

@@ -5,8 +5,8 @@ use crate::function::Function;
 #[rustfmt::skip]
 pub(super) const SERVED: &[Function] = served! {
     Local cuDevicePrimaryCtxRetain 7000 (context: output *mut usize, device: input i32);
-    Local cuDevicePrimaryCtxRelease 7000 (device: input i32);
-    Local cuDevicePrimaryCtxRelease_v2 = cuDevicePrimaryCtxRelease 11000 (device: input i32);
+    Call cuDevicePrimaryCtxRelease 7000 (device: input i32);
+    Call cuDevicePrimaryCtxRelease_v2 = cuDevicePrimaryCtxRelease 11000 (device: input i32);
     Local cuDevicePrimaryCtxSetFlags 7000 (device: input i32, flags: input u32);
     Local cuDevicePrimaryCtxSetFlags_v2 = cuDevicePrimaryCtxSetFlags 11000 (device: input i32, flags: input u32);
     Local cuDevicePrimaryCtxGetState 7000 (device: input i32, flags: output *mut u32, active: output *mut i32);

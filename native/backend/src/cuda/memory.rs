@@ -1,8 +1,9 @@
 //! Physical memory at the addresses that the client chose, by the driver's virtual memory management.
 
 use super::loader::{Access, AllocationProperties, Driver, Handle, Location, Status};
+use super::mapped::Mapped;
 use crate::error::{CudaError, CudaResult, code};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,8 +36,8 @@ pub struct Memory {
     /// Freed while work may still use it: using the address again needs a fence.
     freed: Vec<(u64, u64)>,
     parked: Parked,
-    /// The program's own physical memory: the client's handle to the driver's, and its bytes.
-    physical: HashMap<u64, (u64, u64)>,
+    /// What the program maps itself.
+    mapped: Mapped,
     /// Bytes of the device behind all of it.
     backing: Arc<AtomicU64>,
 }
@@ -87,8 +88,9 @@ impl Memory {
         for bytes in parts {
             refusal = reserve_at(driver, base, bytes);
             if refusal.is_ok() {
-                let (pieces, allocations, physical) = Default::default();
+                let (pieces, allocations) = Default::default();
                 let (freed, parked) = Default::default();
+                let mapped = Mapped::new(driver, properties, Arc::clone(&backing));
                 return Ok(Memory {
                     driver,
                     base,
@@ -99,7 +101,7 @@ impl Memory {
                     allocations,
                     freed,
                     parked,
-                    physical,
+                    mapped,
                     backing,
                 });
             }
@@ -235,51 +237,32 @@ impl Memory {
         }
     }
 
-    /// Physical memory without an address, all zeros (as the driver makes it).
+    /// See [`Mapped::create`].
     pub fn create_physical(&mut self, handle: u64, bytes: u64) -> CudaResult<()> {
-        let mut made = 0;
-        self.backing.fetch_add(bytes, Ordering::AcqRel);
-        // SAFETY: a live local, and properties that `reserve` filled in.
-        let status = unsafe { (self.driver.memory_create)(&mut made, bytes as usize, &self.properties, 0) };
-        self.driver.check(status).inspect_err(|_| {
-            self.backing.fetch_sub(bytes, Ordering::AcqRel);
-        })?;
-        self.physical.insert(handle, (made, bytes));
-        Ok(())
+        self.mapped.create(handle, bytes)
     }
 
-    /// Gives it back; the driver keeps what is still mapped.
+    /// See [`Mapped::release`].
     pub fn release_physical(&mut self, handle: u64) -> CudaResult<()> {
-        let gone = self.physical.remove(&handle);
-        let (gone, bytes) = gone.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
-        // SAFETY: made above, and released once.
-        let released = self.driver.check(unsafe { (self.driver.memory_release)(gone) });
-        self.backing.fetch_sub(bytes, Ordering::AcqRel);
-        released
+        self.mapped.release(handle)
     }
 
     /// Maps it inside the session's range.
     pub fn map_physical(&mut self, address: u64, bytes: u64, handle: u64) -> CudaResult<()> {
-        let known = self.physical.get(&handle).copied();
-        let (known, _) = known.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
         self.inside(address, bytes)?;
-        // SAFETY: the range is reserved; the driver refuses what is mapped already.
-        self.driver.check(unsafe { (self.driver.memory_map)(address, bytes as usize, 0, known, 0) })
+        self.mapped.map(address, bytes, handle)
     }
 
     /// Unmaps whole mappings.
     pub fn unmap_physical(&mut self, address: u64, bytes: u64) -> CudaResult<()> {
         self.inside(address, bytes)?;
-        // SAFETY: the client has waited for all work; the driver refuses what is not a whole mapping.
-        self.driver.check(unsafe { (self.driver.memory_unmap)(address, bytes as usize) })
+        self.mapped.unmap(address, bytes)
     }
 
     /// Reading and writing, or nothing.
     pub fn set_access(&mut self, address: u64, bytes: u64, accessible: bool) -> CudaResult<()> {
         self.inside(address, bytes)?;
-        let access = Access { location: self.properties.location, flags: if accessible { 3 } else { 0 } };
-        // SAFETY: one description; the driver refuses what is not mapped.
-        self.driver.check(unsafe { (self.driver.memory_access)(address, bytes as usize, &access, 1) })
+        self.mapped.set_access(address, bytes, accessible)
     }
 
     /// A mapping lies in the session's range, where the client has allocated nothing.
@@ -297,25 +280,28 @@ impl Memory {
 
     /// Copies all that is allocated to the host and gives it back; no work is running.
     pub fn park(&mut self, context: Handle) -> CudaResult<u64> {
-        if !self.physical.is_empty() {
-            let text = "memory that the program mapped itself cannot be kept without a lease on this device yet";
-            return Err(CudaError::new(code::NOT_SUPPORTED, text));
-        }
         self.freed.clear();
         let used: Vec<(u64, u64)> = self.pieces.iter().map(|(at, piece)| (*at, piece.bytes)).collect();
-        let used = used.into_iter().filter(|(at, bytes)| self.users(*at, at + bytes) > 0);
-        let mut contents: Parked = used.map(|(at, bytes)| (at, vec![0u8; bytes as usize])).collect();
-        side_by_side(self.driver, context, &mut contents, |driver, at, data| {
+        let used: Vec<_> = used.into_iter().filter(|(at, bytes)| self.users(*at, at + bytes) > 0).collect();
+        let reach = self.mapped.reach()?;
+        let own = reach.at.iter().map(|(handle, at)| (*at, self.mapped.bytes_of(*handle)));
+        let mut contents: Parked =
+            used.iter().copied().chain(own).map(|(at, bytes)| (at, vec![0u8; bytes as usize])).collect();
+        let copied = side_by_side(self.driver, context, &mut contents, |driver, at, data| {
             // SAFETY: the piece is mapped and as long as the buffer.
             unsafe { (driver.copy_out_now)(data.as_mut_ptr().cast(), at, data.len()) }
-        })?;
+        });
+        self.mapped.leave(&reach);
+        copied?;
+        let own = contents.split_off(used.len());
+        self.mapped.park(reach.at.iter().map(|(handle, _)| *handle).zip(own.into_iter().map(|(_, data)| data)));
         let addresses: Vec<u64> = self.pieces.keys().copied().collect();
         addresses.into_iter().for_each(|at| self.unmap(at));
         self.parked = contents;
-        Ok(self.allocations.values().sum())
+        Ok(self.allocations.values().sum::<u64>() + self.mapped.bytes())
     }
 
-    /// Maps parked pieces again and copies their contents back; what was freed meanwhile stays away.
+    /// Maps what is parked again and copies it back; what was freed meanwhile stays away.
     pub fn unpark(&mut self, context: Handle) -> CudaResult<()> {
         let wanted: Vec<(u64, u64, u32)> = self
             .parked
@@ -323,22 +309,32 @@ impl Memory {
             .map(|(at, data)| (*at, data.len() as u64, self.users(*at, *at + data.len() as u64)))
             .filter(|(_, _, users)| *users > 0)
             .collect();
-        for (at, bytes, users) in &wanted {
-            if let Err(error) = self.map(*at, *bytes) {
-                let made: Vec<u64> = self.pieces.keys().copied().collect();
-                made.into_iter().for_each(|at| self.unmap(at));
-                return Err(error);
-            }
+        let mapped = wanted.iter().try_for_each(|(at, bytes, users)| {
+            self.map(*at, *bytes)?;
             if let Some(piece) = self.pieces.get_mut(at) {
                 piece.users = *users;
             }
-        }
+            Ok(())
+        });
+        let reach = mapped.and_then(|()| self.mapped.unpark()).and_then(|()| self.mapped.reach());
+        let reach = reach.inspect_err(|_| self.unmap_all())?;
         let mut parked = std::mem::take(&mut self.parked);
         parked.retain(|(at, _)| self.pieces.contains_key(at));
-        side_by_side(self.driver, context, &mut parked, |driver, at, data| {
+        for (handle, at) in &reach.at {
+            parked.push((*at, self.mapped.take_contents(*handle)));
+        }
+        let copied = side_by_side(self.driver, context, &mut parked, |driver, at, data| {
             // SAFETY: just mapped, as long as the buffer.
             unsafe { (driver.copy_in_now)(at, data.as_ptr().cast(), data.len()) }
-        })
+        });
+        self.mapped.leave(&reach);
+        copied
+    }
+
+    fn unmap_all(&mut self) {
+        let made: Vec<u64> = self.pieces.keys().copied().collect();
+        made.into_iter().for_each(|at| self.unmap(at));
+        self.mapped.give_back();
     }
 }
 

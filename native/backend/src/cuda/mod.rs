@@ -11,6 +11,7 @@ mod graph;
 mod libraries;
 mod links;
 mod loader;
+mod mapped;
 mod memory;
 mod meter;
 mod outgoing;
@@ -93,6 +94,17 @@ impl State {
     }
 }
 
+/// The heap for `malloc` in kernels, bytes. The driver makes it with the first module that needs one and keeps it as long
+/// as its context lives.
+#[derive(Default)]
+struct Heap {
+    wished: u64,
+    /// The most that the driver may have made.
+    made: u64,
+    /// What the program's context has; it may have ended where the driver's goes on.
+    counted: u64,
+}
+
 #[derive(Default)]
 struct State {
     streams: HashMap<StreamId, Shareable>,
@@ -127,6 +139,7 @@ pub struct CudaDevice {
     turn: Arc<Turn>,
     /// The streams of bulk copies to the device and from it.
     lanes: [Shareable; 2],
+    heap: Mutex<Heap>,
     /// Whether the program has used the legacy default stream: marking it would order streams that it never named.
     legacy: AtomicBool,
 }
@@ -293,6 +306,7 @@ impl CudaDevice {
             libraries: libraries::Libraries::default(),
             turn: Arc::default(),
             lanes,
+            heap: Mutex::default(),
             legacy: AtomicBool::new(false),
         })
     }
@@ -646,8 +660,13 @@ impl Device for CudaDevice {
         let handle = self.load_with_log(driver, &text)?;
         let functions = self.functions(handle)?;
         let globals = self.globals(handle, image);
-        let info =
-            ModuleInfo { functions: functions.iter().map(|f| f.info.clone()).collect(), globals, bytes: 0, heap: 0 };
+        let bytes = self.heap_with(image).unwrap_or_default();
+        {
+            let mut heap = lock(&self.heap);
+            (heap.made, heap.counted) = (heap.made.max(bytes), bytes);
+        }
+        let functions_info = functions.iter().map(|function| function.info.clone()).collect();
+        let info = ModuleInfo { functions: functions_info, globals, bytes: 0, heap: bytes };
         lock(&self.state).modules.insert(module, Loaded { module: Shareable(handle), functions });
         Ok(info)
     }
@@ -656,7 +675,18 @@ impl Device for CudaDevice {
     fn wish_heap(&self, bytes: u64) {
         /// CU_LIMIT_MALLOC_HEAP_SIZE
         const HEAP: u32 = 2;
+        lock(&self.heap).wished = bytes;
         self.shared.wish(HEAP, bytes);
+    }
+
+    fn heap_with(&self, image: &[u8]) -> Option<u64> {
+        let heap = lock(&self.heap);
+        let needed = symbols::uses_heap(image);
+        Some(if needed { heap.counted.max(heap.wished).max(heap.made) } else { heap.counted })
+    }
+
+    fn reset(&self) {
+        lock(&self.heap).counted = 0;
     }
 
     /// The driver refuses it once a kernel that prints has run; the size then stays.

@@ -1,5 +1,5 @@
-//! Names of a module's variables, which the driver answers for but does not list: from PTX, or from the symbols of
-//! machine code (ELF, as the System V ABI describes it).
+//! What the driver does not tell of a module: the names of its variables, for which it answers without listing them, and
+//! whether its kernels allocate. From PTX, or from the symbols of machine code (ELF, as the System V ABI describes it).
 
 use crate::soft::image::all_of;
 use sluice_softgpu::Module;
@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 const SYMBOLS: u32 = 2;
 /// A symbol's kind.
 const OBJECT: u8 = 1;
+/// What CUDA's heap needs to be there for.
+const OF_HEAP: [&str; 2] = ["malloc", "free"];
 const SYMBOL_BYTES: usize = 24;
 
 /// Names of what may be variables; the driver is asked which of them are.
@@ -22,6 +24,22 @@ pub fn variables(image: &[u8]) -> BTreeSet<String> {
         }
     }
     names
+}
+
+/// Whether its kernels use the heap of `malloc`, on any of the devices that it has code for.
+pub fn uses_heap(image: &[u8]) -> bool {
+    all_of(image).iter().any(|part| {
+        if part.starts_with(b"\x7fELF") {
+            let symbols = symbols(part).unwrap_or_default();
+            return symbols.iter().any(|symbol| !symbol.defined && OF_HEAP.contains(&symbol.name));
+        }
+        let lines = part.split(|byte| *byte == b'\n').map(|line| String::from_utf8_lossy(line));
+        lines.into_iter().any(|line| {
+            let code = line.split("//").next().unwrap_or_default();
+            let mut words = code.split(|c: char| !(c.is_ascii_alphanumeric() || "_$%.".contains(c)));
+            words.any(|word| OF_HEAP.contains(&word))
+        })
+    })
 }
 
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -43,29 +61,39 @@ fn long(bytes: &[u8], at: usize) -> Option<usize> {
 /// The objects among the symbols; None when it is no ELF file that can be read. nvcc makes the variables of a program that
 /// is compiled as a whole local ones, and the driver answers for them like for the others.
 fn objects(elf: &[u8]) -> Option<Vec<String>> {
+    let objects = symbols(elf)?.into_iter().filter(|symbol| symbol.defined && symbol.kind == OBJECT);
+    Some(objects.map(|symbol| symbol.name.to_owned()).collect())
+}
+
+struct Symbol<'a> {
+    name: &'a str,
+    kind: u8,
+    defined: bool,
+}
+
+/// All symbols; None when it is no ELF file that can be read.
+fn symbols(elf: &[u8]) -> Option<Vec<Symbol<'_>>> {
     let (headers, size, count) = (long(elf, 40)?, half(elf, 58)?, half(elf, 60)?);
     let section = |index: usize| elf.get(headers.checked_add(index.checked_mul(size)?)?..);
     let contents = |section: &[u8]| {
         let (begin, bytes) = (long(section, 24)?, long(section, 32)?);
         elf.get(begin..begin.checked_add(bytes)?)
     };
-    let mut names = Vec::new();
+    let mut found = Vec::new();
     for index in 0..count {
         let header = section(index)?;
         if word(header, 4)? != SYMBOLS {
             continue;
         }
-        let (symbols, texts) = (contents(header)?, contents(section(word(header, 40)? as usize)?)?);
-        for symbol in symbols.chunks_exact(SYMBOL_BYTES) {
-            let (kind, defined) = (*symbol.get(4)?, half(symbol, 6)? != 0);
-            if defined && kind & 15 == OBJECT {
-                let text = texts.get(word(symbol, 0)? as usize..)?;
-                let length = text.iter().position(|byte| *byte == 0)?;
-                names.extend(std::str::from_utf8(text.get(..length)?).map(str::to_owned));
-            }
+        let (table, texts) = (contents(header)?, contents(section(word(header, 40)? as usize)?)?);
+        for symbol in table.chunks_exact(SYMBOL_BYTES) {
+            let (kind, defined) = (*symbol.get(4)? & 15, half(symbol, 6)? != 0);
+            let text = texts.get(word(symbol, 0)? as usize..)?;
+            let length = text.iter().position(|byte| *byte == 0)?;
+            found.extend(std::str::from_utf8(text.get(..length)?).map(|name| Symbol { name, kind, defined }));
         }
     }
-    Some(names)
+    Some(found)
 }
 
 #[cfg(test)]
@@ -114,6 +142,16 @@ mod tests {
     }
 
     #[test]
+    fn a_module_whose_kernels_allocate_is_known() {
+        assert!(uses_heap(&elf(&[("kernel", 0x12, 4), ("malloc", 0x12, 0)])));
+        assert!(!uses_heap(&elf(&[("kernel", 0x12, 4), ("mallocate", 0x12, 0), ("free", 0x12, 4)])));
+        let head = ".version 7.0\n.target sm_75\n.address_size 64\n";
+        let declared = ".extern .func (.param .b64 result) malloc\n(\n.param .b64 bytes\n)\n;\n";
+        assert!(uses_heap(format!("{head}{declared}").as_bytes()));
+        assert!(!uses_heap(format!("{head}// malloc\n.visible .global .u32 malloc_count;\n").as_bytes()));
+    }
+
+    #[test]
     fn ptx_names_its_variables() {
         let text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 counter;\n";
         assert_eq!(variables(text.as_bytes()).into_iter().collect::<Vec<_>>(), ["counter"]);
@@ -136,12 +174,12 @@ mod tests {
     fn a_damaged_file_names_nothing() {
         let image = elf(&[("counter", 0x11, 5)]);
         for length in 0..image.len() {
-            let _ = variables(&image[..length]);
+            let _ = (variables(&image[..length]), uses_heap(&image[..length]));
         }
         for at in 4..image.len() {
             let mut damaged = image.clone();
             damaged[at] = 0xff;
-            let _ = variables(&damaged);
+            let _ = (variables(&damaged), uses_heap(&damaged));
         }
     }
 }

@@ -213,6 +213,7 @@ impl Bench {
             libraries: Default::default(),
             turn: Arc::new(Turn::default()),
             lanes: lanes.map(handle),
+            heap: Mutex::default(),
             legacy: AtomicBool::new(false),
         };
         let function = |name: &&str| Function {

@@ -1,8 +1,8 @@
 //! Finds the PTX in what a program hands over: text, or a fat binary as nvcc embeds it.
 
 use crate::error::{CudaError, CudaResult, code};
-use crate::fat_binary::{Entry, Kind, entries, is_fat};
 use sluice_protocol::cuda::PTX_ONLY;
+use sluice_protocol::fat_binary::{Entry, Kind, entries, is_fat};
 use std::borrow::Cow;
 
 /// The software GPU's compute capability.

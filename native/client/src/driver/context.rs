@@ -1,16 +1,16 @@
 //! Contexts: the primary one, the program's own, and each thread's stack of them.
 
 use super::device::check;
-use super::{current, put, ready};
+use super::{current, ending, put, ready};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
 use crate::objects::{Context, HEAP_LIMIT, LIMITS, PRINT_LIMIT, STACK_LIMIT, new_handle};
 use crate::process::Process;
-use sluice_protocol::messages::{ContextSynchronize, EventDestroy, ModuleUnload, StreamDestroy};
+use sluice_protocol::messages::ContextSynchronize;
 use sluice_protocol::{MOST_PRINTED_BYTES, cuda};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 /// A context on a thread's stack, with the ordinal of its device.
@@ -20,14 +20,60 @@ pub struct Current {
     pub device: usize,
 }
 
+/// CUDA_ERROR_CONTEXT_IS_DESTROYED
+const DESTROYED: CudaError = CudaError::code(cuda::ERROR_CONTEXT_IS_DESTROYED);
+
+/// Counts the contexts that have ended: a thread has to look whether its own is one of them when this has changed.
+static ENDS: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
     static STACK: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
+    /// The context that this thread has last found alive, and the count of ends then.
+    static FOUND: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// The calling thread's current context.
+/// The context on top of the calling thread's stack, which may have ended.
+#[inline]
+pub(crate) fn top() -> Option<Current> {
+    STACK.with(|stack| stack.borrow().last().copied()).filter(|top| top.context != 0)
+}
+
+/// The calling thread's current context. CUDA_ERROR_CONTEXT_IS_DESTROYED when another thread has destroyed it, or when it
+/// is a primary one that nobody retains.
 #[inline]
 pub(crate) fn current_context() -> CudaResult<Current> {
-    STACK.with(|stack| stack.borrow().last().copied()).filter(|top| top.context != 0).ok_or(INVALID_CONTEXT)
+    let top = top().ok_or(INVALID_CONTEXT)?;
+    let ends = ENDS.load(Ordering::Acquire);
+    if FOUND.get() != (top.context, ends) {
+        if !is_alive(ready()?, top) {
+            return Err(DESTROYED);
+        }
+        FOUND.set((top.context, ends));
+    }
+    Ok(top)
+}
+
+#[cold]
+fn is_alive(process: &'static Process, current: Current) -> bool {
+    let found = process.objects.contexts.get(current.context as usize);
+    found.is_ok_and(|context| !context.primary || is_retained(process.device(current.device)))
+}
+
+/// Whether somebody retains the device's primary context.
+fn is_retained(device: Device) -> bool {
+    device.state.primary_retained.load(Ordering::Acquire) > 0
+}
+
+/// Whether libraries that make a context current where there is none, as the runtime does, have to: there is none, or it
+/// is a primary one that has ended. CUDA_ERROR_CONTEXT_IS_DESTROYED when it is one of the program's own.
+pub(crate) fn is_missing() -> CudaResult<bool> {
+    match current_context() {
+        Ok(_) => Ok(false),
+        Err(error) => {
+            let own = |top: Current| ready()?.objects.contexts.get(top.context as usize);
+            if top().is_none_or(|top| own(top).is_ok()) { Ok(true) } else { Err(error) }
+        }
+    }
 }
 
 pub(crate) fn primary(device: Device) -> u64 {
@@ -48,9 +94,17 @@ pub unsafe fn cuDevicePrimaryCtxRetain(context: *mut usize, device: i32) -> Cuda
 }
 
 pub unsafe fn cuDevicePrimaryCtxRelease(device: i32) -> CudaResult {
-    let retained = &check(device)?.state.primary_retained;
+    let device = check(device)?;
+    let retained = &device.state.primary_retained;
     let released = retained.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
-    if released.is_ok() { Ok(()) } else { Err(INVALID_CONTEXT) }
+    match released {
+        Ok(1) => {
+            ENDS.fetch_add(1, Ordering::AcqRel);
+            end_primary(device)
+        }
+        Ok(_) => Ok(()),
+        Err(_) => Err(INVALID_CONTEXT),
+    }
 }
 
 pub unsafe fn cuDevicePrimaryCtxSetFlags(device: i32, flags: u32) -> CudaResult {
@@ -59,77 +113,33 @@ pub unsafe fn cuDevicePrimaryCtxSetFlags(device: i32, flags: u32) -> CudaResult 
 }
 
 pub unsafe fn cuDevicePrimaryCtxGetState(device: i32, flags: *mut u32, active: *mut i32) -> CudaResult {
-    let state = check(device)?.state;
+    let device = check(device)?;
+    let state = device.state;
     // SAFETY: the caller's outputs.
     unsafe {
         put(flags, state.primary_flags.load(Ordering::Acquire))?;
-        put(active, i32::from(state.primary_retained.load(Ordering::Acquire) > 0))
+        put(active, i32::from(is_retained(device)))
     }
 }
 
-/// Ends the streams and events of a context.
-fn destroy_objects(device: Device, context: u64) {
-    let (process, session) = (device.process, device.session_now());
-    for (handle, stream) in process.objects.streams.all() {
-        if stream.context == context
-            && process.objects.streams.remove(handle as usize).is_ok()
-            && let Some(session) = session.as_ref().filter(|session| stream.is_in(session))
-        {
-            let _ = session.connection.post(&StreamDestroy { stream: handle });
-        }
+/// Whether a context of the program's own is on a device.
+fn has_own(device: Device) -> bool {
+    device.process.objects.contexts.all().iter().any(|(_, other)| !other.primary && other.device == device.ordinal)
+}
+
+/// The end of the primary context; its handle stays, and names it again when it is retained again.
+fn end_primary(device: Device) -> CudaResult {
+    let context = primary(device);
+    if let Ok(context) = device.process.objects.contexts.get(context as usize) {
+        *context.limits.lock().unwrap_or_else(PoisonError::into_inner) = LIMITS;
     }
-    for (handle, event) in process.objects.events.all() {
-        if event.context == context
-            && process.objects.events.remove(handle as usize).is_ok()
-            && let Some(session) = session.as_ref().filter(|session| event.is_in(session))
-        {
-            let _ = session.connection.post(&EventDestroy { event: handle });
-        }
-    }
+    ending::end(device, context, !has_own(device))
 }
 
 pub unsafe fn cuDevicePrimaryCtxReset(device: i32) -> CudaResult {
     let device = check(device)?;
-    destroy_objects(device, primary(device));
-    device.state.heap.store(0, Ordering::Release);
-    if device.state.printed.swap(0, Ordering::AcqRel) != 0
-        && let Some(session) = device.session_now()
-    {
-        session.limit_printed(LIMITS[PRINT_LIMIT] as u64);
-    }
-    if device.state.stack.swap(0, Ordering::AcqRel) != 0
-        && let Some(session) = device.session_now()
-    {
-        session.limit_stack(LIMITS[STACK_LIMIT] as u64)?;
-    }
-    if let Ok(context) = device.process.objects.contexts.get(primary(device) as usize) {
-        *context.limits.lock().unwrap_or_else(PoisonError::into_inner) = LIMITS;
-    }
-    let (objects, session) = (&device.process.objects, device.session_now());
-    let in_device = |of: Option<usize>| of.is_none_or(|of| of == device.ordinal);
-    for (handle, function) in objects.functions.all() {
-        match function.module.device {
-            Some(of) if of == device.ordinal => drop(objects.functions.remove(handle as usize)),
-            // A library's is there again when it is used.
-            None => function.forget(device.ordinal),
-            Some(_) => {}
-        }
-    }
-    for (handle, module) in objects.modules.all() {
-        if module.device == Some(device.ordinal) {
-            let _ = objects.modules.remove(handle as usize);
-        }
-        if let Some(session) = session.as_ref().filter(|session| in_device(module.device) && module.is_in(session)) {
-            module.unloaded(session);
-            session.connection.post(&ModuleUnload { module: handle })?;
-        }
-    }
-    if let Some(session) = session {
-        session.free_all()?;
-        session.reset()?;
-        session.connection.call(&ContextSynchronize)?;
-    }
-    Ok(())
+    // With its last release it has ended already.
+    if is_retained(device) { end_primary(device) } else { Ok(()) }
 }
 
 pub unsafe fn cuCtxCreate_v2(context: *mut usize, flags: u32, device: i32) -> CudaResult {
@@ -170,15 +180,16 @@ pub unsafe fn cuCtxDestroy_v2(context: usize) -> CudaResult {
     if found.primary {
         return Err(INVALID_CONTEXT);
     }
-    destroy_objects(process.device(found.device), context as u64);
-    process.objects.contexts.remove(context)?;
+    process.objects.contexts.remove(context).map_err(|_| INVALID_CONTEXT)?;
+    ENDS.fetch_add(1, Ordering::AcqRel);
     STACK.with(|stack| {
         let mut stack = stack.borrow_mut();
         if stack.last().is_some_and(|top| top.context == context as u64) {
             stack.pop();
         }
     });
-    Ok(())
+    let device = process.device(found.device);
+    ending::end(device, context as u64, !is_retained(device) && !has_own(device))
 }
 
 /// The context of a handle.
@@ -230,7 +241,7 @@ pub unsafe fn cuCtxSetCurrent(context: usize) -> CudaResult {
 pub unsafe fn cuCtxGetCurrent(context: *mut usize) -> CudaResult {
     ready()?;
     // SAFETY: the caller's output.
-    unsafe { put(context, current_context().map_or(0, |current| current.context as usize)) }
+    unsafe { put(context, top().map_or(0, |current| current.context as usize)) }
 }
 
 pub unsafe fn cuCtxGetDevice(device: *mut i32) -> CudaResult {

@@ -6,6 +6,7 @@ use crate::connection::broken;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_READY};
 use crate::objects::{Event, Recording, new_handle};
+use crate::process::Process;
 use sluice_protocol::messages::{
     EventDestroy, EventElapsed, EventRecord, EventSynchronize, EventWatch, EventWatchReply,
 };
@@ -37,7 +38,10 @@ pub unsafe fn cuEventCreate(event: *mut usize, flags: u32) -> CudaResult {
 }
 
 pub unsafe fn cuEventDestroy_v2(event: usize) -> CudaResult {
-    let process = ready()?;
+    destroy(ready()?, event)
+}
+
+pub(super) fn destroy(process: &'static Process, event: usize) -> CudaResult {
     let removed = process.objects.events.remove(event)?;
     process.objects.captures.forget_event(removed.handle);
     if let Some(session) = process.device(removed.device).session_now()

@@ -1,9 +1,11 @@
-//! The linker: PTX in, PTX out, several modules made into one. gpud's driver (or the software GPU) compiles it when it
-//! is loaded.
+//! The linker: PTX in, PTX out, several modules made into one, be it text or in object files and libraries. gpud's driver
+//! (or the software GPU) compiles it when it is loaded. What is the only input, and complete, goes through as it is.
 
+use super::context::current_context;
 use super::jit::{error_log, most_registers};
 use super::launch::is_software;
-use super::ptx_link::{limit_registers, merge};
+use super::link_input::{Part, take_apart};
+use super::ptx_link::{limit_registers, merge, needed};
 use super::{current, put, text};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::image;
@@ -20,60 +22,38 @@ pub unsafe fn cuLinkCreate_v2(
     values: *mut *mut c_void,
     state: *mut usize,
 ) -> CudaResult {
-    let process = current()?.process;
+    let (process, context) = (current()?.process, current_context()?.context);
     let handle = new_handle();
     // SAFETY: the caller's lists; the option values are outputs until cuLinkDestroy, as CUDA says.
     let (most_registers, error_log) =
         unsafe { (most_registers(count, options, values), error_log(count, options, values)) };
     // SAFETY: the caller's output.
     unsafe { put(state, handle as usize)? };
-    process.objects.links.put(handle, Mutex::new(Link { error_log, most_registers, ..Link::default() }));
+    process.objects.links.put(handle, Mutex::new(Link { context, error_log, most_registers, ..Link::default() }));
     Ok(())
 }
 
 /// Adds an input. PTX for the software GPU is looked at where it is given, if a GPU can be had: its lines are numbered as
 /// the program knows them.
-fn add(state: usize, mut data: Vec<u8>) -> CudaResult {
+fn add(state: usize, kind: u32, data: &[u8], name: &str) -> CudaResult {
     let device = current()?;
     let link = device.process.objects.links.get(state)?;
     let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
-    if image::is_ptx(&data) {
-        let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
-        data.truncate(end);
-        if is_software(device.process)
-            && let Some(session) = device.session_if_any()
-            && session.welcome.features.iter().any(|name| name == PTX_CHECK)
-        {
-            let checked = session.connection.call(&PtxCheck { ptx: &data });
+    let parts = take_apart(kind, data, name, device.process.profile());
+    link.tell(&parts);
+    let parts = parts?;
+    if is_software(device.process)
+        && let Some(session) = device.session_if_any()
+        && session.welcome.features.iter().any(|name| name == PTX_CHECK)
+    {
+        for ptx in parts.iter().filter_map(|part| part.ptx.as_deref()) {
+            let checked = session.connection.call(&PtxCheck { ptx });
             link.tell(&checked);
             checked?;
         }
     }
-    link.parts.push(data);
+    link.parts.extend(parts);
     Ok(())
-}
-
-/// Whether an input is CUDA's device runtime (libcudadevrt.a). Nothing of it is needed: who loads the result brings
-/// its own.
-fn is_device_runtime(kind: u32, data: &[u8]) -> bool {
-    // Its functions' names stand in compressed code; the member's name is in the open.
-    let name = b"cuda_device_runtime.o";
-    kind == LIBRARY && data.starts_with(b"!<arch>\n") && data.windows(name.len()).any(|window| window == name)
-}
-
-/// CUDA's number for an archive of object files.
-const LIBRARY: u32 = 4;
-
-fn check_kind(kind: u32) -> CudaResult {
-    match kind {
-        // Cubin, PTX, fat binary
-        0..=2 => Ok(()),
-        3 | LIBRARY => Err(CudaError::new(
-            cuda::ERROR_NOT_SUPPORTED,
-            "linking object files and libraries is not served yet; link PTX or a cubin",
-        )),
-        _ => Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "this kind of linker input is not served; hand over PTX")),
-    }
 }
 
 pub unsafe fn cuLinkAddData_v2(
@@ -81,7 +61,7 @@ pub unsafe fn cuLinkAddData_v2(
     kind: u32,
     data: *const c_void,
     bytes: usize,
-    _name: *const c_char,
+    name: *const c_char,
     _count: u32,
     _options: *const u32,
     _values: *const *mut c_void,
@@ -89,13 +69,9 @@ pub unsafe fn cuLinkAddData_v2(
     if data.is_null() || bytes == 0 {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: the caller's data, `bytes` long.
-    let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes) }.to_vec();
-    if is_device_runtime(kind, &data) {
-        return current()?.process.objects.links.get(state).map(|_| ());
-    }
-    check_kind(kind)?;
-    add(state, data)
+    // SAFETY: the caller's data, `bytes` long, and null or the caller's string.
+    let (data, name) = unsafe { (std::slice::from_raw_parts(data.cast::<u8>(), bytes), text(name)) };
+    add(state, kind, data, name.unwrap_or("the input"))
 }
 
 pub unsafe fn cuLinkAddFile_v2(
@@ -109,26 +85,37 @@ pub unsafe fn cuLinkAddFile_v2(
     // SAFETY: the caller's string.
     let path = unsafe { text(path)? };
     let data = std::fs::read(path).map_err(|_| CudaError::code(cuda::ERROR_FILE_NOT_FOUND))?;
-    if is_device_runtime(kind, &data) {
-        return current()?.process.objects.links.get(state).map(|_| ());
-    }
-    check_kind(kind)?;
-    add(state, data)
+    add(state, kind, &data, path)
 }
 
 /// One image out of those that were added.
-fn join(parts: &[Vec<u8>]) -> CudaResult<Vec<u8>> {
-    match parts {
-        [] => Err(INVALID_VALUE),
-        [part] => Ok(part.clone()),
-        parts => {
-            let texts = parts.iter().map(|part| std::str::from_utf8(part).ok().filter(|_| image::is_ptx(part)));
-            let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(|| {
-                let why = "several modules are linked into one as PTX only; one of these is machine code";
-                CudaError::new(cuda::ERROR_NOT_SUPPORTED, why)
-            })?;
-            merge(&texts).map(String::into_bytes).map_err(|why| CudaError::new(cuda::ERROR_INVALID_IMAGE, why))
+fn join(parts: &[Part]) -> CudaResult<Vec<u8>> {
+    if parts.is_empty() {
+        return Err(INVALID_VALUE);
+    }
+    if let [Part { image: Some(image), .. }] = parts {
+        return Ok(image.clone());
+    }
+    let text = |part: &'_ Part| -> CudaResult<String> {
+        let text = part.ptx.clone().ok_or_else(|| {
+            let why = "code is linked as PTX, and there is machine code alone: compile it with PTX, for example with \
+                       -gencode arch=compute_75,code=compute_75";
+            CudaError::new(cuda::ERROR_NO_BINARY_FOR_GPU, format!("{}: {why}", part.name))
+        })?;
+        String::from_utf8(text).map_err(|_| CudaError::code(cuda::ERROR_INVALID_PTX))
+    };
+    let invalid = |why| CudaError::new(cuda::ERROR_INVALID_IMAGE, why);
+    let (firm, spare): (Vec<&Part>, Vec<&Part>) = parts.iter().partition(|part| !part.spare);
+    let firm = firm.into_iter().map(text).collect::<CudaResult<Vec<_>>>()?;
+    // A spare part of machine code alone may be one that nobody needs: what misses it says so when it is loaded.
+    let spare: Vec<String> = spare.into_iter().filter_map(|part| text(part).ok()).collect();
+    let texts = needed(&firm, &spare).map_err(invalid)?;
+    match texts.as_slice() {
+        [] => {
+            Err(CudaError::new(cuda::ERROR_NO_BINARY_FOR_GPU, "nothing of the libraries is PTX that could be linked"))
         }
+        [text] => Ok(text.as_bytes().to_vec()),
+        texts => merge(texts).map(String::into_bytes).map_err(invalid),
     }
 }
 
@@ -159,16 +146,4 @@ pub unsafe fn cuLinkComplete(state: usize, image: *mut *mut c_void, bytes: *mut 
 
 pub unsafe fn cuLinkDestroy(state: usize) -> CudaResult {
     super::ready()?.objects.links.remove(state).map(|_| ())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_device_runtime_is_known_by_its_member() {
-        assert!(is_device_runtime(LIBRARY, b"!<arch>\ncuda_device_runtime.o/ 0"));
-        assert!(!is_device_runtime(LIBRARY, b"!<arch>\nmine.o/ 0"));
-        assert!(!is_device_runtime(1, b"!<arch>\ncuda_device_runtime.o/ 0"));
-    }
 }

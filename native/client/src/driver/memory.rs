@@ -1,5 +1,6 @@
 //! Device memory and page-locked host memory.
 
+use super::context::current_context;
 use super::{capture, current, put};
 use crate::arena::Lookup;
 use crate::device::Device;
@@ -36,16 +37,18 @@ pub unsafe fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> CudaResult {
     let device = current()?;
     capture::unsafe_call(device.process)?;
     // SAFETY: as the caller's.
-    unsafe { allocate(device, address, bytes) }
+    unsafe { allocate(device, current_context()?.context, address, bytes) }
 }
 
+/// Memory of a context, or of none (0).
+///
 /// # Safety
 /// `address` is null or the caller's output.
-pub(super) unsafe fn allocate(device: Device, address: *mut u64, bytes: usize) -> CudaResult {
+pub(super) unsafe fn allocate(device: Device, context: u64, address: *mut u64, bytes: usize) -> CudaResult {
     if bytes == 0 || address.is_null() {
         return Err(INVALID_VALUE);
     }
-    let found = device.session()?.alloc(bytes as u64)?;
+    let found = device.session()?.alloc(bytes as u64, context)?;
     // SAFETY: the caller's output.
     unsafe { put(address, found) }
 }
@@ -142,6 +145,7 @@ pub(crate) fn check_range(
 pub(crate) struct Pinned {
     pub bytes: usize,
     pub flags: u32,
+    context: u64,
     /// Allocated here (else registered).
     own: bool,
 }
@@ -161,6 +165,7 @@ pub(crate) fn pinned_at(address: usize) -> Option<(usize, Pinned)> {
 
 pub unsafe fn cuMemHostAlloc(memory: *mut *mut c_void, bytes: usize, flags: u32) -> CudaResult {
     current()?;
+    let context = current_context()?.context;
     if bytes == 0 || memory.is_null() || flags > 7 {
         return Err(INVALID_VALUE);
     }
@@ -169,7 +174,7 @@ pub unsafe fn cuMemHostAlloc(memory: *mut *mut c_void, bytes: usize, flags: u32)
     if unsafe { libc::posix_memalign(&raw mut address, 4096, bytes) } != 0 {
         return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY));
     }
-    pinned().insert(address as usize, Pinned { bytes, flags, own: true });
+    pinned().insert(address as usize, Pinned { bytes, flags, context, own: true });
     // SAFETY: the caller's output.
     unsafe { put(memory, address) }
 }
@@ -192,6 +197,23 @@ fn finish_copies(process: &'static Process, start: usize) {
     }
 }
 
+/// Page-locked memory ends with its context.
+pub(super) fn end_pinned(process: &'static Process, context: u64) {
+    let of_context = |pinned: &BTreeMap<usize, Pinned>| -> Vec<usize> {
+        pinned.iter().filter(|(_, piece)| piece.context == context).map(|(start, _)| *start).collect()
+    };
+    let starts = of_context(&pinned());
+    for start in starts {
+        finish_copies(process, start);
+        if let Some(piece) = pinned().remove(&start)
+            && piece.own
+        {
+            // SAFETY: it came from posix_memalign in cuMemHostAlloc, and is taken off the list once.
+            unsafe { libc::free(start as *mut c_void) };
+        }
+    }
+}
+
 pub unsafe fn cuMemFreeHost(memory: *mut c_void) -> CudaResult {
     finish_copies(super::ready()?, memory as usize);
     let mut pinned = pinned();
@@ -208,6 +230,7 @@ pub unsafe fn cuMemFreeHost(memory: *mut c_void) -> CudaResult {
 
 pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32) -> CudaResult {
     current()?;
+    let context = current_context()?.context;
     if memory.is_null() || bytes == 0 {
         return Err(INVALID_VALUE);
     }
@@ -222,7 +245,7 @@ pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32
     if pinned_at(memory as usize).is_some() {
         return Err(CudaError::code(cuda::ERROR_HOST_MEMORY_ALREADY_REGISTERED));
     }
-    pinned().insert(memory as usize, Pinned { bytes, flags, own: false });
+    pinned().insert(memory as usize, Pinned { bytes, flags, context, own: false });
     Ok(())
 }
 

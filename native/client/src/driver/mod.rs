@@ -8,6 +8,7 @@ pub mod capture;
 pub mod context;
 pub mod copy;
 pub mod device;
+mod ending;
 pub mod event;
 pub mod function;
 pub mod graph;
@@ -17,6 +18,7 @@ pub mod init;
 pub mod jit;
 pub mod launch;
 pub mod link;
+pub mod link_input;
 pub mod memory;
 pub mod module;
 pub mod occupancy;
@@ -93,7 +95,7 @@ pub(crate) fn current() -> CudaResult<Device> {
 /// As [`current`]; without a context the first device.
 pub(crate) fn here() -> CudaResult<Device> {
     let process = ready()?;
-    Ok(process.device(context::current_context().map_or(0, |current| current.device)))
+    Ok(process.device(context::top().map_or(0, |current| current.device)))
 }
 
 /// Writes an output.

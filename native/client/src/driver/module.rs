@@ -1,5 +1,6 @@
 //! Modules and libraries (one and the same here): loading, look-up of kernels and globals, unloading.
 
+use super::context::{Current, current_context};
 use super::jit::error_log;
 use super::{current, put, ready, text};
 use crate::device::Device;
@@ -12,9 +13,9 @@ use sluice_protocol::messages::ModuleUnload;
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, PoisonError};
 
-/// Records an image as a module of one device (`of`) or as a library. Where `device` has a lease or gets one, it is
+/// Records an image as a module of a context (`of`) or as a library. Where `device` has a lease or gets one, it is
 /// loaded at once, so that what is wrong with it is told here; else when a lease is there and it is used.
-fn load(device: Device, of: Option<usize>, image: Vec<u8>) -> CudaResult<u64> {
+fn load(device: Device, of: Option<Current>, image: Vec<u8>) -> CudaResult<u64> {
     let handle = new_handle();
     let module = Module::new(handle, of, image.into());
     if let Some(session) = device.session_if_any() {
@@ -33,7 +34,7 @@ fn load(device: Device, of: Option<usize>, image: Vec<u8>) -> CudaResult<u64> {
 /// the program gave as well.
 unsafe fn load_image(
     device: Device,
-    of: Option<usize>,
+    of: Option<Current>,
     output: *mut usize,
     image: *const c_void,
     count: u32,
@@ -67,7 +68,7 @@ unsafe fn read_file(path: *const c_char) -> CudaResult<Vec<u8>> {
 pub unsafe fn cuModuleLoadData(module: *mut usize, image: *const c_void) -> CudaResult {
     let device = current()?;
     // SAFETY: as the caller's.
-    unsafe { load_image(device, Some(device.ordinal), module, image, 0, std::ptr::null(), std::ptr::null_mut()) }
+    unsafe { load_image(device, Some(current_context()?), module, image, 0, std::ptr::null(), std::ptr::null_mut()) }
 }
 
 pub unsafe fn cuModuleLoadDataEx(
@@ -79,7 +80,7 @@ pub unsafe fn cuModuleLoadDataEx(
 ) -> CudaResult {
     let device = current()?;
     // SAFETY: as the caller's.
-    unsafe { load_image(device, Some(device.ordinal), module, image, count, options, values) }
+    unsafe { load_image(device, Some(current_context()?), module, image, count, options, values) }
 }
 
 pub unsafe fn cuModuleLoad(module: *mut usize, path: *const c_char) -> CudaResult {
@@ -123,12 +124,17 @@ pub unsafe fn cuLibraryLoadFromFile(
 }
 
 pub unsafe fn cuModuleUnload(module: usize) -> CudaResult {
-    let process = ready()?;
+    unload(ready()?, module)
+}
+
+/// Its functions' handles and its variables' addresses end with it.
+pub(super) fn unload(process: &'static Process, module: usize) -> CudaResult {
     let removed = process.objects.modules.remove(module)?;
     for handle in removed.functions.lock().unwrap_or_else(PoisonError::into_inner).values() {
         let _ = process.objects.functions.remove(*handle as usize);
     }
     for session in process.devices().filter_map(Device::session_now).filter(|session| removed.is_in(session)) {
+        removed.unloaded(&session);
         session.connection.post(&ModuleUnload { module: removed.handle })?;
     }
     Ok(())

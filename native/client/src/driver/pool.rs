@@ -235,7 +235,7 @@ fn alloc(device: Device, handle: u64, pool: &Arc<Pool>, bytes: usize) -> CudaRes
     }
     let mut address = 0;
     // SAFETY: a live local.
-    unsafe { allocate(device, &raw mut address, bytes)? };
+    unsafe { allocate(device, 0, &raw mut address, bytes)? };
     pool.state.lock().unwrap_or_else(PoisonError::into_inner).take(size);
     device.process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner).insert(address, (handle, size));
     Ok(address)

@@ -73,6 +73,31 @@ pub fn merge(modules: &[&str]) -> Result<String, String> {
     Ok(out + &variables + &bodies)
 }
 
+/// The modules to link: all of `firm`, and of `spare` (members of libraries) those with a kernel and those that define
+/// what one of the others declares.
+pub fn needed<'a>(firm: &'a [String], spare: &'a [String]) -> Result<Vec<&'a str>, String> {
+    let mut taken: Vec<&str> = firm.iter().map(String::as_str).collect();
+    let mut open: HashSet<&str> = HashSet::new();
+    let mut defined: HashSet<&str> = HashSet::new();
+    let mut take = |part: &Part<'a>, open: &mut HashSet<&'a str>| {
+        let shared = || part.items.iter().filter(|item| !item.linking.is_empty());
+        defined.extend(shared().filter(|item| item.defines).map(|item| item.name));
+        open.extend(shared().filter(|item| !item.defines).map(|item| item.name));
+        open.retain(|name| !defined.contains(name));
+    };
+    for text in firm {
+        take(&take_apart(text)?, &mut open);
+    }
+    let mut left = spare.iter().map(|text| Ok((text, take_apart(text)?))).collect::<Result<Vec<_>, String>>()?;
+    loop {
+        let wanted = |item: &Item<'_>| item.defines && (item.text.contains(".entry") || open.contains(item.name));
+        let Some(at) = left.iter().position(|(_, part)| part.items.iter().any(wanted)) else { return Ok(taken) };
+        let (text, part) = left.remove(at);
+        take(&part, &mut open);
+        taken.push(text);
+    }
+}
+
 /// Puts `.maxnreg` to each kernel that does not say it itself.
 pub fn limit_registers(text: &str, most: u32) -> String {
     let mut out = String::with_capacity(text.len());
@@ -306,6 +331,23 @@ mod tests {
             ".entry a() .maxnreg 38\n{ ret; }\n.entry b()\n.maxnreg 9\n{ ret; }"
         );
         assert_eq!(limit_registers("no kernel", 38), "no kernel");
+    }
+
+    #[test]
+    fn of_a_library_only_what_is_needed_is_linked() {
+        let head = ".version 8.0\n.target sm_75\n.address_size 64\n";
+        let part = |text: &str| format!("{head}{text}");
+        let firm = [part(".extern .func f();\n.visible .entry k() { call f; ret; }\n")];
+        let spare = [
+            part(".visible .func unused() { ret; }\n"),
+            part(".visible .func g() { ret; }\n"),
+            part(".extern .func g();\n.visible .func f() { call g; ret; }\n"),
+            part(".visible .func f() { trap; }\n"),
+        ];
+        let taken = needed(&firm, &spare).unwrap();
+        assert_eq!(taken, [&firm[0], &spare[2], &spare[1]]);
+        assert_eq!(needed(&[], &[firm[0].clone(), spare[0].clone()]).unwrap(), [&firm[0]]);
+        assert!(needed(&firm, &["nothing".to_owned()]).is_err());
     }
 
     #[test]

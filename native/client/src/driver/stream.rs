@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::error::{CudaResult, INVALID_VALUE, NOT_READY};
 use crate::fork;
 use crate::objects::{Stream, new_handle};
-use crate::process;
+use crate::process::{self, Process};
 use crate::session::Session;
 use sluice_protocol::graph::MemoryOperation;
 use sluice_protocol::messages::{
@@ -38,15 +38,9 @@ impl Drop for OwnStreams {
         if self.0.is_empty() || fork::is_child() {
             return;
         }
-        let process = process::get();
         for (_, handle) in self.0.drain(..) {
-            process.objects.captures.forget_stream(handle);
-            if let Ok(removed) = process.objects.streams.remove(handle as usize)
-                && let Some(session) =
-                    process.device(removed.device).session_now().filter(|session| removed.is_in(session))
-            {
-                let _ = session.connection.post(&StreamDestroy { stream: handle });
-            }
+            // It may have ended with its context.
+            let _ = destroy(process::get(), handle as usize);
         }
     }
 }
@@ -144,7 +138,11 @@ pub unsafe fn cuStreamCreate(stream: *mut usize, flags: u32) -> CudaResult {
 }
 
 pub unsafe fn cuStreamDestroy_v2(stream: usize) -> CudaResult {
-    let process = ready()?;
+    destroy(ready()?, stream)
+}
+
+/// What the stream holds still runs.
+pub(super) fn destroy(process: &'static Process, stream: usize) -> CudaResult {
     let removed = process.objects.streams.remove(stream)?;
     process.objects.captures.forget_stream(removed.handle);
     if let Some(session) = process.device(removed.device).session_now()

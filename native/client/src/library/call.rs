@@ -9,7 +9,7 @@ use super::{Loaded, Outcome, Refusal, draft};
 use crate::device::Device;
 use crate::driver;
 use crate::driver::capture;
-use crate::driver::context::current_context;
+use crate::driver::context::is_missing;
 use crate::error::{CudaError, CudaResult};
 use crate::process::{self, Process};
 use crate::runtime::context::initialised;
@@ -45,7 +45,7 @@ pub(super) fn begun(loaded: Loaded) -> Outcome<(Device, Arc<Session>)> {
 /// Starts CUDA and makes a context current, as the library itself would do it.
 fn begin() -> CudaResult<()> {
     initialised()?;
-    if current_context().is_err() {
+    if is_missing()? {
         let mut context = 0;
         // SAFETY: a live local.
         unsafe {

@@ -29,7 +29,7 @@ pub(crate) fn initialised() -> CudaResult<&'static Process> {
 #[inline]
 pub(crate) fn context() -> CudaResult<Device> {
     initialised()?;
-    if driver::context::current_context().is_err() {
+    if driver::context::is_missing()? {
         make_current(DEVICE.get())?;
     }
     driver::current()

@@ -70,7 +70,7 @@ fn measure() -> Outcome<Value> {
 }
 
 fn work(session: &Session) -> Outcome<()> {
-    let data = session.alloc(LENT).map_err(failed)?;
+    let data = session.alloc(LENT, 0).map_err(failed)?;
     let fill = Fill { address: data, pattern: 0x3f80_0000, width: 4, count: LENT / 4, stream: STREAM };
     session.connection.post(&fill).map_err(failed)?;
     session.connection.call(&StreamSynchronize { stream: STREAM }).map_err(failed)?;

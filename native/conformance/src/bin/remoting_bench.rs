@@ -237,7 +237,7 @@ fn bulk(figures: &mut Figures, scale: u32, kind: &str) -> Outcome {
     let session = Session::open(ticket, generation, 0, "lea-bench".into());
     let session = session.map_err(|error| error.to_string())?;
     let failed = |error: sluice_client::error::CudaError| format!("{error:?}");
-    let address = session.alloc(BYTES as u64).map_err(failed)?;
+    let address = session.alloc(BYTES as u64, 0).map_err(failed)?;
     let lanes = lane_count();
     let pattern = |round: usize| (0..BYTES / 8).flat_map(move |at| ((at * 0x9e37_79b9 + round) as u64).to_le_bytes());
     let mut here: Vec<u8> = pattern(0).collect();

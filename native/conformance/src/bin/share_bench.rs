@@ -118,7 +118,7 @@ impl Running {
         for event in EVENTS {
             session.connection.post(&EventCreate { event, flags: 2 }).map_err(failed)?;
         }
-        let memory = session.alloc(2 * COPY_BYTES).map_err(failed)?;
+        let memory = session.alloc(2 * COPY_BYTES, 0).map_err(failed)?;
         let running = Running { session, work: program.work, rounds_per_us, memory };
         if let Work::Graphs { us } = program.work {
             let nodes = (0..GRAPH_KERNELS).map(|place| GraphNode {

@@ -2,6 +2,7 @@
 
 mod asynchronous;
 mod copies;
+mod endings;
 mod graphs;
 mod mappings;
 mod objects;
@@ -84,6 +85,7 @@ pub fn programs() -> impl Iterator<Item = &'static Program> {
         PROGRAMS,
         asynchronous::PROGRAMS,
         copies::PROGRAMS,
+        endings::PROGRAMS,
         graphs::PROGRAMS,
         mappings::PROGRAMS,
         objects::PROGRAMS,

@@ -71,16 +71,29 @@ fn describe(info: backend::ModuleInfo) -> ModuleInfo {
     }
 }
 
+const HEAP_TOO_LARGE: &str = "the heap of malloc in kernels does not fit into the lease";
+
 impl Session {
     /// Loads a module and charges its memory.
     pub(super) fn load(&mut self, module: u64, heap: u64, image: &[u8]) -> Result<ModuleInfo, Failure> {
         let device = self.active()?;
         device.wish_heap(heap);
-        let info = device.load_module(ModuleId(module), image).map_err(failure)?;
+        let (ahead, before) = (device.heap_with(image), self.heap());
+        if let Some(bytes) = ahead
+            && !self.charge_heap(bytes)
+        {
+            return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, HEAP_TOO_LARGE));
+        }
+        let loaded = self.active()?.load_module(ModuleId(module), image).map_err(failure);
+        let info = loaded.inspect_err(|_| {
+            if ahead.is_some() {
+                self.charge_heap(before);
+            }
+        })?;
         let text = if !self.charge_heap(info.heap) {
             // It was made for this module.
             self.device.reset();
-            Some("the heap of malloc in kernels does not fit into the lease")
+            Some(HEAP_TOO_LARGE)
         } else if !self.charge_module(module, &info) {
             Some("the module's variables do not fit into the lease")
         } else {

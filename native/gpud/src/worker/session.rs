@@ -339,17 +339,24 @@ impl Session {
         fits
     }
 
-    /// Charges the heap for `malloc` in kernels to the lease, once.
+    /// Charges the heap for `malloc` in kernels to the lease: what it has now, instead of what it had.
     pub fn charge_heap(&mut self, bytes: u64) -> bool {
         if bytes == self.heap {
             return true;
         }
-        let fits = self.ledger.charge(self.lease.slot, bytes);
+        let fits = self.ledger.charge(self.lease.slot, bytes.saturating_sub(self.heap));
         if fits {
+            self.ledger.release(self.lease.slot, self.heap.saturating_sub(bytes));
             self.heap = bytes;
             self.set_allocated(self.allocated);
+            self.settle_backing(0);
         }
         fits
+    }
+
+    /// Bytes of the heap for `malloc` in kernels.
+    pub fn heap(&self) -> u64 {
+        self.heap
     }
 
     /// The context has ended: so has its heap.

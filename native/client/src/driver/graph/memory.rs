@@ -68,7 +68,7 @@ impl Memory {
             return Err(INVALID_VALUE);
         }
         let session = device.session()?;
-        let address = session.alloc(bytes as u64)?;
+        let address = session.alloc(bytes as u64, 0)?;
         let parameters = Mutex::new(pool.map(|pool| AllocParameters { pool }));
         let made = Arc::new(Allocation { address, bytes: bytes as u64, generation: session.generation, parameters });
         self.pieces().insert(address, Piece { allocation: Arc::downgrade(&made), live: None });

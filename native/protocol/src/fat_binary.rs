@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-const MAGIC: u32 = 0xba55_ed50;
+/// First word of a fat binary.
+pub const MAGIC: u32 = 0xba55_ed50;
 const LZ4: u64 = 0x2000;
 const ZSTD: u64 = 0x8000;
 
@@ -19,6 +20,8 @@ pub struct Entry<'a> {
     pub kind: Kind,
     /// Compute capability, e.g. 75.
     pub arch: u32,
+    /// With its header, as it stands in the fat binary.
+    pub whole: &'a [u8],
     flags: u64,
     full_size: usize,
     bytes: &'a [u8],
@@ -41,11 +44,17 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
+/// Bytes of a fat binary's header, and of the fat binary with it: { magic u32, version u16, header bytes u16, body bytes
+/// u64 }.
+pub fn extent(image: &[u8]) -> Option<(usize, usize)> {
+    let (header, body) = (half(image, 6)? as usize, usize::try_from(long(image, 8)?).ok()?);
+    Some((header, header.checked_add(body)?))
+}
+
 /// All images; None when the fat binary is damaged.
 pub fn entries(image: &[u8]) -> Option<Vec<Entry<'_>>> {
-    let header = half(image, 6)? as usize;
-    let size = long(image, 8)? as usize;
-    let mut rest = image.get(header..header.checked_add(size)?)?;
+    let (header, end) = extent(image)?;
+    let mut rest = image.get(header..end)?;
     let mut found = Vec::new();
     while rest.len() >= 64 {
         let kind = match half(rest, 0)? {
@@ -59,7 +68,8 @@ pub fn entries(image: &[u8]) -> Option<Vec<Entry<'_>>> {
             let (packed, flags) = (word(rest, 16)? as usize, long(rest, 40)?);
             let compressed = flags & (LZ4 | ZSTD) != 0;
             let bytes = if compressed { payload.get(..packed)? } else { payload };
-            found.push(Entry { kind, arch: word(rest, 28)?, flags, full_size: long(rest, 56)? as usize, bytes });
+            let (arch, whole) = (word(rest, 28)?, rest.get(..begin + length)?);
+            found.push(Entry { kind, arch, whole, flags, full_size: long(rest, 56)? as usize, bytes });
         }
         rest = rest.get(begin + length..)?;
     }
