@@ -127,6 +127,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           `/people?search=${run}`,
           ["user/invitation-form", "Invite"],
           ["user/person-actions: Take admin rights back from …?", ofMember("Make an admin")],
+          ["user/password-link", ofMember("New password")],
           ["user/person-actions: Deactivate …?", ofMember("Deactivate")],
         ],
         ["/environments", ["environment/propose-form", "Propose"], ["environment/version-table", "Retire CuPy"]],

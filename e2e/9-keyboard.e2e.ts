@@ -4,9 +4,11 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { type APIRequestContext, type BrowserContext, expect, type Locator, type Page } from "@playwright/test";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
+import { expectAccessible } from "./fixtures/accessible.ts";
 import { change, joinByApi, runByApi, signInByApi, stopWorkspaces, teamByName } from "./fixtures/api.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
+import { expectToFit } from "./fixtures/layout.ts";
 import { ADMIN, asAdmin, inviteMember, PASSWORD, signIn } from "./fixtures/portal.ts";
 
 test.describe.configure({ mode: "serial" });
@@ -304,6 +306,40 @@ test("somebody who was deactivated is let in again", async ({ browser }) => {
   const theirs = await (await browser.newContext()).newPage();
   await signIn(theirs, colleague.email);
   await theirs.context().close();
+});
+
+test("somebody who forgot the password chooses a new one by an admin's link", async ({ browser }) => {
+  const theirs = await (await browser.newContext()).newPage();
+  await signIn(theirs, colleague.email);
+  await page.goto(`/people?search=${colleague.email}`);
+  await keys.pick(button(`More for ${colleague.name}`), item("New password"));
+  await keys.press(inDialog("Make the link"));
+  const link = await page.getByRole("textbox", { name: "Link for a new password" }).inputValue();
+  await keys.press(inDialog("Done"));
+  await closed();
+  const other = await (await browser.newContext()).newPage();
+  const own = new Keyboard(other);
+  for (const width of [390, 1440]) {
+    await other.setViewportSize({ width, height: 900 });
+    await other.goto(link);
+    await expectAccessible(other, `new password ${width}`);
+    await expectToFit(other, `new password ${width}`);
+  }
+  await own.write(other.getByLabel("New password", { exact: true }), `${PASSWORD} 2`);
+  await own.write(other.getByLabel("New password again"), PASSWORD);
+  await own.press(other.getByRole("button", { name: "Set the password" }));
+  await expect(other.getByText("The two passwords differ")).toBeVisible();
+  // What was typed stands where it was.
+  await own.write(other.getByLabel("New password", { exact: true }), PASSWORD);
+  await own.press(other.getByRole("button", { name: "Set the password" }));
+  await expect(other).toHaveURL(/\/workspaces$/);
+  // The window that was open is signed out, and the link opens nothing any more.
+  await theirs.goto("/workspaces");
+  await expect(theirs).toHaveURL(/\/sign-in/);
+  await expect(theirs.getByText("Password forgotten?", { exact: false })).toBeVisible();
+  await theirs.goto(link);
+  await expect(theirs.getByText("was used already or is too old", { exact: false })).toBeVisible();
+  for (const each of [theirs, other]) await each.context().close();
 });
 
 test("a server is drained after it is said whom that concerns, and takes leases again", async () => {

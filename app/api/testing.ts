@@ -381,6 +381,16 @@ export const matrix: Record<string, Row> = {
     params: colleague,
     input: () => ({ isAdmin: true }),
   },
+  "POST /users/{id}/password-link": {
+    // Whoever has the link is that person: no token makes one.
+    expected: signedIn(403, { admin: 201 }),
+    params: colleague,
+  },
+  "GET /password-links/{code}": { expected: everybody(200), params: (fixture) => ({ code: fixture.passwordCode }) },
+  "POST /password-links/redeem": {
+    expected: everybody(200),
+    input: (fixture) => ({ code: fixture.passwordCode, password: "better horse" }),
+  },
   "POST /users/sample/open": {
     expected: signedIn(403, { admin: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),
@@ -494,6 +504,7 @@ export type Fixture = {
   inviteCode: string;
   inviteId: string;
   sampleCode: string;
+  passwordCode: string;
   ownerTokenId: string;
   identityGroupId: string;
   bearer: Record<"ownerToken" | "adminToken" | "workspace" | Scoped, string>;
@@ -596,6 +607,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     userId: world.colleague.id,
     sessionId: world.admin.sessionId,
   });
+  const password = await createCode(world.system, "password", 600, { userId: world.colleague.id });
   return {
     world,
     workspaceId,
@@ -614,6 +626,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     inviteCode: invite.code,
     inviteId: invite.id,
     sampleCode: sample.code,
+    passwordCode: password.code,
     ownerTokenId: ownerToken.token.id,
     identityGroupId: (await addGroup(world.admin.ctx, { name: "admins", role: "admin" })).groups[0]?.id ?? "",
     bearer: {
