@@ -152,7 +152,7 @@ export const matrix: Record<string, Row> = {
   "PUT /workspaces/{id}/gpu-policy": {
     expected: ownerAlone(200),
     params: workspace,
-    input: () => ({ gpuPolicy: "first-use", defaultMilli: 250 }),
+    input: () => ({ gpuPolicy: "first-use", defaultAmount: "4G" }),
   },
   // No newer version is offered.
   "POST /workspaces/{id}/update": {

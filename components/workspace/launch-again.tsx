@@ -2,7 +2,6 @@
 
 import { useRouter } from "next/navigation";
 import { api } from "#components/api.ts";
-import { formatAmount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import { Card } from "#components/ui/page.tsx";
@@ -32,7 +31,7 @@ const inWords = ({ asked, like }: LaunchAgain): string =>
   [
     `${like.title}, team ${like.team}`,
     asked.size === undefined ? [] : typeof asked.size === "string" ? asked.size : sizeInWords(asked.size),
-    asked.gpuPolicy === "never" ? "no GPU" : `${formatAmount(asked.defaultMilli)} ${asked.gpuType}`,
+    asked.gpuPolicy === "never" ? "no GPU" : `${asked.defaultAmount} ${asked.gpuType}`,
     like.datasets.length === 0 ? [] : `datasets ${like.datasets.join(", ")}`,
   ]
     .flat()

@@ -39,7 +39,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
         imageVersionId: version,
         launcher,
         ...size,
-        defaultMilli: input.defaultMilli,
+        defaultAmount: input.defaultAmount,
         gpuType: input.gpuType,
         gpuPolicy: input.gpuPolicy,
         desired: "running",

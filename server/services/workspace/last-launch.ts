@@ -12,7 +12,7 @@ export type LastLaunch = {
   title: string;
   teamId: string;
   size: ChosenSize | undefined;
-  defaultMilli: number;
+  defaultAmount: string;
   gpuType: string;
   gpuPolicy: GpuPolicy;
   /** Ids of datasets. */
@@ -39,7 +39,7 @@ export async function lastLaunch(ctx: Context): Promise<LastLaunch | undefined> 
     .orderBy(desc(workspaces.createdAt), desc(workspaces.id))
     .limit(1);
   if (last === undefined) return undefined;
-  const { id, name, teamId, defaultMilli, gpuType, gpuPolicy } = last.workspace;
+  const { id, name, teamId, defaultAmount, gpuType, gpuPolicy } = last.workspace;
   const size = await sizeAsAsked(ctx, last.workspace);
   const mounted = await ctx.db
     .select({ id: workspaceDatasets.datasetId })
@@ -47,5 +47,5 @@ export async function lastLaunch(ctx: Context): Promise<LastLaunch | undefined> 
     .where(eq(workspaceDatasets.workspaceId, id));
   const datasets = mounted.map((dataset) => dataset.id);
   const environment = { name, image: last.image, title: last.title };
-  return { ...environment, teamId, size, defaultMilli, gpuType, gpuPolicy, datasets };
+  return { ...environment, teamId, size, defaultAmount, gpuType, gpuPolicy, datasets };
 }
