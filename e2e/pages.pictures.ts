@@ -185,7 +185,7 @@ async function plan(api: APIRequestContext): Promise<{ team: string; whatIf: str
   const day = 24 * 3_600_000;
   const at = (days: number, hours = 0) => new Date(Math.ceil(Date.now() / day) * day + days * day + hours * 3_600_000);
   const span = (from: Date, to: Date) => ({ startsAt: from.toISOString(), endsAt: to.toISOString() });
-  const lesson = { teamId: id, gpuType: "a100", milli: 4000, unitMilli: 500, note: "Lesson on attention" };
+  const lesson = { teamId: id, gpuType: "a100", amount: "4", unit: "0.5", note: "Lesson on attention" };
   const repeat = { until: at(30).toISOString().slice(0, 10), timeZone: "UTC" };
   await change(api, "post", "/reservations", { ...lesson, ...span(at(2, 10), at(2, 12)), repeat });
   // Whoever asks for a team is in it.

@@ -91,7 +91,7 @@ const size = (fixture: Fixture) => ({ id: fixture.sizeId });
 const someSize = { cpuMilli: 500, memoryBytes: 2 ** 29 };
 
 const reserved = {
-  ...{ gpuType: "soft", milli: 500, unitMilli: 500 },
+  ...{ gpuType: "soft", amount: "0.5", unit: "4G" },
   ...{ startsAt: "2099-01-05T10:00:00Z", endsAt: "2099-01-05T12:00:00Z" },
 };
 const volume = { kind: "volume", claim: "data" } as const;

@@ -78,7 +78,9 @@ describe.each(["0014_wait_rollup", "0023_pods", "0035_zone_versions_and_latest_s
   });
 
   it("writes default amounts as they are typed", async () => {
-    const rows = await old.sql<{ amount: string }[]>`select distinct default_amount as amount from workspaces order by 1`;
+    const rows = await old.sql<
+      { amount: string }[]
+    >`select distinct default_amount as amount from workspaces order by 1`;
     expect(rows.map(({ amount }) => amount)).toEqual(["0.25", "2"]);
   });
 

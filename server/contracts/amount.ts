@@ -24,7 +24,13 @@ const refuse = (message: string, hint: string): ParsedAmount => ({
  * Reads `0.5` (of a GPU), `2` (GPUs) or `40G` (GPU memory, GiB). What cannot be read becomes a sentence that says what to
  * type.
  */
-export function parseAmount(text: string): ParsedAmount {
+export const parseAmount = (text: string): ParsedAmount => read(text, { whole: true });
+
+/** The same of what several leases have together, where `2.5` (GPUs) is an amount, too. */
+export const parseTotal = (text: string): ParsedAmount => read(text, { whole: false });
+
+/** `whole`: above one GPU only whole ones are an amount. */
+function read(text: string, { whole }: { whole: boolean }): ParsedAmount {
   const typed = text.trim();
   if (typed === "")
     return refuse("An amount is needed: 0.5 (of a GPU), 2 (GPUs) or 40G (GPU memory).", "%gpu attach 0.5");
@@ -48,7 +54,7 @@ export function parseAmount(text: string): ParsedAmount {
       "%gpu attach 0.5",
     );
   }
-  return computeAmount(typed, Number(typed));
+  return computeAmount(typed, Number(typed), whole);
 }
 
 /**
@@ -78,10 +84,10 @@ export function parseAmounts(text: string, memory: string | undefined, defaultAm
   return { ok: true, amount: { kind: "both", milli, bytes: beside.amount.bytes } };
 }
 
-function computeAmount(typed: string, gpus: number): ParsedAmount {
+function computeAmount(typed: string, gpus: number, whole: boolean): ParsedAmount {
   if (gpus <= 0) return refuse(`An amount must be more than 0; you asked for ${typed}.`, "%gpu attach 0.5");
   if (gpus > 10_000) return refuse(`${typed} GPUs is more than any pool has.`, "%gpu attach 1");
-  if (gpus > 1 && !Number.isInteger(gpus)) {
+  if (whole && gpus > 1 && !Number.isInteger(gpus)) {
     const low = Math.floor(gpus);
     return refuse(
       `Above one GPU only whole GPUs can be borrowed; you asked for ${typed}: use ${low} or ${low + 1}.`,
@@ -129,12 +135,17 @@ export function formatMilli(milli: number): string {
   return String(milli / WHOLE);
 }
 
+const typed = (reads: (text: string) => ParsedAmount) =>
+  z
+    .string()
+    .trim()
+    .max(32, "An amount is short: 0.5, 2 or 40G.")
+    .superRefine((text, check) => {
+      const parsed = reads(text);
+      if (!parsed.ok) check.addIssue({ code: "custom", message: parsed.reason.message });
+    });
+
 /** An amount in an input: the text as it is typed, without the spaces around it. */
-export const typedAmount = z
-  .string()
-  .trim()
-  .max(32, "An amount is short: 0.5, 2 or 40G.")
-  .superRefine((text, check) => {
-    const parsed = parseAmount(text);
-    if (!parsed.ok) check.addIssue({ code: "custom", message: parsed.reason.message });
-  });
+export const typedAmount = typed(parseAmount);
+/** What several leases have together, in an input. */
+export const typedTotal = typed(parseTotal);
