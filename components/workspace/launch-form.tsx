@@ -18,12 +18,13 @@ import { type Amount, chargeOn } from "#server/contracts/amount.ts";
 import type { ImageView } from "#server/contracts/image.ts";
 import { fits, sizeInWords } from "#server/contracts/size-words.ts";
 import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
-import type { ChosenSize, SizeList } from "#server/contracts/workspace-size.ts";
+import type { ChosenSize, CustomSize, SizeList } from "#server/contracts/workspace-size.ts";
 import { DefaultAmountField, useDefaultAmount } from "./default-amount.tsx";
 import { EnvironmentCard } from "./environment-card.tsx";
 import { GpuPolicySelect } from "./gpu-policy-select.tsx";
 import { sizeChoices } from "./size-choice.ts";
 import { SizeFields, type SizeState, useSize } from "./size-fields.tsx";
+import { VersionSelect } from "./version-select.tsx";
 
 export type LaunchTeam = {
   id: string;
@@ -52,6 +53,8 @@ type TeamType = LaunchTeam["types"][number];
 export type LaunchValues = {
   name: string;
   image: string;
+  /** Id of a version of it; undefined: the newest. */
+  versionId: string | undefined;
   teamId: string;
   /** As typed: `0.5`, `40G`. */
   amount: string;
@@ -81,6 +84,7 @@ export function LaunchForm({
 }) {
   const router = useRouter();
   const [wantedImage, setImage] = useState(initial.image);
+  const [wantedVersion, setVersion] = useState(initial.versionId);
   const [teamId, setTeamId] = useState(initial.teamId);
   const amount = useDefaultAmount(initial.amount);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(() => new Set(initial.datasets));
@@ -90,13 +94,13 @@ export function LaunchForm({
   const type = team?.types.find((each) => each.gpuType === wantedType) ?? team?.types[0];
   const gpuType = type?.gpuType ?? "soft";
   const offered = images.filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
-  const image = (offered.find((each) => each.name === wantedImage) ?? offered[0])?.name ?? "";
+  const environment = offered.find((each) => each.name === wantedImage) ?? offered[0];
+  const image = environment?.name ?? "";
+  const versions = (environment?.versions ?? []).filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
+  const version = versions.find(({ id }) => id === wantedVersion);
   const launcher = images.find((each) => each.name === image)?.launcher ?? "";
   const size = useSize(sizeChoices(sizes, teamId, launcher), initial.size);
-  const tooSmall = warnOfSize(
-    offered.find((each) => each.name === image),
-    size,
-  );
+  const tooSmall = warnOfSize(environment?.title ?? "", (version ?? versions[0])?.atLeast ?? null, size);
   const choices = choicesFor(datasets, teamId);
   const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
   const choosesSize = size.fields.choices.sizes.length > 0 || size.fields.choices.custom;
@@ -104,6 +108,7 @@ export function LaunchForm({
   const { pending, error, fields, run } = useSubmit<WorkspaceView>([
     ...["name", "image", "teamId", "defaultAmount", "gpuType", "gpuPolicy"],
     ...(choosesSize ? ["size"] : []),
+    ...(versions.length > 1 ? ["versionId"] : []),
     ...(choices.length > 0 ? ["datasets"] : []),
   ]);
 
@@ -116,6 +121,7 @@ export function LaunchForm({
     const asked = {
       name,
       image,
+      versionId: version?.id,
       teamId,
       size: size.size,
       defaultAmount: amount.text,
@@ -149,6 +155,9 @@ export function LaunchForm({
           </div>
           {fields.image && <p className="mt-1 text-sm text-bad">{fields.image}</p>}
         </fieldset>
+        {versions.length > 1 && (
+          <VersionSelect versions={versions} value={version?.id} onChange={setVersion} error={fields.versionId} />
+        )}
         {choosesSize && (
           <div>
             <SizeFields state={size} error={fields.size} />
@@ -280,11 +289,10 @@ export function LaunchForm({
 }
 
 /** A sentence when the chosen size has less than the environment should have. */
-function warnOfSize(image: ImageView | undefined, { size, fields }: SizeState): string | undefined {
-  const atLeast = image?.version.atLeast;
+function warnOfSize(title: string, atLeast: CustomSize | null, { size, fields }: SizeState): string | undefined {
   const chosen = typeof size === "string" ? fields.choices.sizes.find(({ name }) => name === size) : size;
-  if (!image || !atLeast || chosen === undefined || fits(atLeast, chosen)) return undefined;
-  return `${image.title} should have ${sizeInWords(atLeast)} at least; with less, its programs may run out of memory.`;
+  if (!atLeast || chosen === undefined || fits(atLeast, chosen)) return undefined;
+  return `${title} should have ${sizeInWords(atLeast)} at least; with less, its programs may run out of memory.`;
 }
 
 /** The thousandths of a GPU that an amount is charged as; undefined as long as nobody knows. */

@@ -140,6 +140,8 @@ export const createWorkspaceInput = z.strictObject({
   name: workspaceName,
   /** The environment's word, e.g. `cuda-python`. */
   image: z.string().min(1).max(60),
+  /** One of the environment's versions that the team gets; left out: the newest of them. */
+  versionId: idOf("imv").optional(),
   /** May be left out by somebody who belongs to one team only. */
   teamId: teamId.optional(),
   /** Left out: the default size. */
