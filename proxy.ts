@@ -4,7 +4,7 @@ import { SESSION_COOKIE } from "#server/auth/session-cookie-name.ts";
 import { env } from "#server/env.ts";
 
 /** Pages for people who are not signed in. */
-const open = /^\/(?:$|sign-in(?:\/|$)|setup(?:\/|$)|invite\/|healthz$)/;
+const open = /^\/(?:$|sign-in(?:\/|$)|setup(?:\/|$)|invite\/|password\/|healthz$)/;
 
 /**
  * What a page of ours may load and do; it is framed by nobody. Next puts the nonce on its own scripts, whose inline

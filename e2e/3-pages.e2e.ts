@@ -22,8 +22,11 @@ test.beforeAll(async ({ browser, installation }) => {
   watch(page);
 });
 
-/** The invitation is looked at where somebody accepts it (1-journey), a shared workspace as its stranger (8-roles). */
-const OTHERWISE = ["/sign-in", "/setup", "/invite/[code]", "/shared/[id]"];
+/**
+ * The invitation is looked at where somebody accepts it (1-journey), a link for a new password where somebody uses it
+ * (9-keyboard), a shared workspace as its stranger (8-roles).
+ */
+const OTHERWISE = ["/sign-in", "/setup", "/invite/[code]", "/password/[code]", "/shared/[id]"];
 const PAGES = [...routes().filter((route) => !OTHERWISE.includes(route)), "/usage?by=person", "/no-such-page"];
 
 /** Where there is something to see on the page of a route. */
@@ -79,7 +82,13 @@ test("what nobody has to sign in for, and what is no page, lets in no other scri
   const anonymous = await (await browser.newContext()).newPage();
   watch(anonymous);
   const setup = new URL(installation.setupLink);
-  for (const address of ["/sign-in", `${setup.pathname}${setup.search}`, "/invite/gone", "/workspaces"]) {
+  for (const address of [
+    "/sign-in",
+    `${setup.pathname}${setup.search}`,
+    "/invite/gone",
+    "/password/gone",
+    "/workspaces",
+  ]) {
     const answer = await anonymous.goto(address);
     expect(scriptsOf(answer?.headers()["content-security-policy"]), address).toMatch(ONE_NONCE);
     await expect(anonymous.getByRole("heading", { level: 1 })).toHaveCount(1);

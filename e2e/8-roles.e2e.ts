@@ -127,6 +127,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           `/people?search=${run}`,
           ["user/invitation-form", "Invite"],
           ["user/person-actions: Take admin rights back from …?", ofMember("Make an admin")],
+          ["user/password-link", ofMember("New password")],
           ["user/person-actions: Deactivate …?", ofMember("Deactivate")],
         ],
         ["/environments", ["environment/propose-form", "Propose"], ["environment/version-table", "Retire CuPy"]],
@@ -192,7 +193,7 @@ test.beforeAll(async ({ browser, installation }) => {
   await mkdir(folder, { recursive: true });
   const source = { kind: "folder", path: folder };
   await change(admin, "post", "/datasets", { name: dataset, teamId: team, source });
-  const lesson = { gpuType: "soft", milli: 250, unitMilli: 250, note: "Lesson" };
+  const lesson = { gpuType: "soft", amount: "0.25", unit: "0.25", note: "Lesson" };
   const hours = { startsAt: "2099-01-06T10:00:00Z", endsAt: "2099-01-06T12:00:00Z" };
   await change(admin, "post", "/reservations", { teamId: team, ...lesson, ...hours });
 

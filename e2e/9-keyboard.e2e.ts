@@ -4,9 +4,11 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { type APIRequestContext, type BrowserContext, expect, type Locator, type Page } from "@playwright/test";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
+import { expectAccessible } from "./fixtures/accessible.ts";
 import { change, joinByApi, runByApi, signInByApi, stopWorkspaces, teamByName } from "./fixtures/api.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
+import { expectToFit } from "./fixtures/layout.ts";
 import { ADMIN, asAdmin, inviteMember, PASSWORD, signIn } from "./fixtures/portal.ts";
 
 test.describe.configure({ mode: "serial" });
@@ -176,13 +178,15 @@ test("a variable and a secret are set, taken by a restart, and only the variable
 
 test("a notebook that computes is interrupted and keeps its variables, then it is shut down", async () => {
   await runByApi(api, id, "train.ipynb", "kept = 42");
+  await page.goto(`${at}/notebooks`);
+  const row = page.getByRole("row", { name: /train\.ipynb/ });
+  await expect(row).toContainText("idle");
+  // What it does is shown as it changes.
   const busy = runByApi(api, id, "train.ipynb", "while True: pass");
-  await expect(async () => {
-    await page.goto(`${at}/notebooks`);
-    await expect(page.getByRole("row", { name: /train\.ipynb/ })).toContainText("busy", { timeout: 1_000 });
-  }).toPass();
+  await expect(row).toContainText("busy", { timeout: 5_000 });
   await keys.press(button("Interrupt train.ipynb"));
   expect(await busy).toContain("KeyboardInterrupt");
+  await expect(row).toContainText("idle", { timeout: 5_000 });
   expect(await runByApi(api, id, "train.ipynb", "print(kept)")).toContain("42");
   await keys.press(button("Shut down train.ipynb"));
   await expect(page.getByRole("dialog")).toContainText("What it holds in memory is lost.");
@@ -304,6 +308,40 @@ test("somebody who was deactivated is let in again", async ({ browser }) => {
   const theirs = await (await browser.newContext()).newPage();
   await signIn(theirs, colleague.email);
   await theirs.context().close();
+});
+
+test("somebody who forgot the password chooses a new one by an admin's link", async ({ browser }) => {
+  const theirs = await (await browser.newContext()).newPage();
+  await signIn(theirs, colleague.email);
+  await page.goto(`/people?search=${colleague.email}`);
+  await keys.pick(button(`More for ${colleague.name}`), item("New password"));
+  await keys.press(inDialog("Make the link"));
+  const link = await page.getByRole("textbox", { name: "Link for a new password" }).inputValue();
+  await keys.press(inDialog("Done"));
+  await closed();
+  const other = await (await browser.newContext()).newPage();
+  const own = new Keyboard(other);
+  for (const width of [390, 1440]) {
+    await other.setViewportSize({ width, height: 900 });
+    await other.goto(link);
+    await expectAccessible(other, `new password ${width}`);
+    await expectToFit(other, `new password ${width}`);
+  }
+  await own.write(other.getByLabel("New password", { exact: true }), `${PASSWORD} 2`);
+  await own.write(other.getByLabel("New password again"), PASSWORD);
+  await own.press(other.getByRole("button", { name: "Set the password" }));
+  await expect(other.getByText("The two passwords differ")).toBeVisible();
+  // What was typed stands where it was.
+  await own.write(other.getByLabel("New password", { exact: true }), PASSWORD);
+  await own.press(other.getByRole("button", { name: "Set the password" }));
+  await expect(other).toHaveURL(/\/workspaces$/);
+  // The window that was open is signed out, and the link opens nothing any more.
+  await theirs.goto("/workspaces");
+  await expect(theirs).toHaveURL(/\/sign-in/);
+  await expect(theirs.getByText("Password forgotten?", { exact: false })).toBeVisible();
+  await theirs.goto(link);
+  await expect(theirs.getByText("was used already or is too old", { exact: false })).toBeVisible();
+  for (const each of [theirs, other]) await each.context().close();
 });
 
 test("a server is drained after it is said whom that concerns, and takes leases again", async () => {

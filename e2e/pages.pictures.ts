@@ -10,6 +10,7 @@ import {
   change,
   joinByApi,
   launchByApi,
+  passwordLinkByApi,
   runByApi,
   signInByApi,
   stopWorkspaces,
@@ -57,6 +58,7 @@ test("an installation with a few workspaces", async ({ browser }) => {
     const stranger = await pageOf(browser, installation);
     await draw(stranger, "/sign-in", "/sign-in");
     await draw(stranger, "/invite/[code]", made.invitation);
+    await draw(stranger, "/password/[code]", made.password);
     await signIn(stranger, STRANGER);
     await draw(stranger, "/shared/[id]", `/shared/${made.workspace}`);
     const workspace = `/workspaces/${made.workspace}`;
@@ -125,7 +127,7 @@ async function pageOf(browser: Browser, { portalUrl }: Installation): Promise<Pa
   return await (await browser.newContext({ baseURL: portalUrl, timezoneId: "Europe/Berlin" })).newPage();
 }
 
-type Made = { workspace: string; environment: string; invitation: string };
+type Made = { workspace: string; environment: string; invitation: string; password: string };
 
 /** Two workspaces that share the GPU, a queue, a stopped one, and something in every list. */
 async function furnish(api: APIRequestContext, { stateDir }: Installation): Promise<Made> {
@@ -134,6 +136,7 @@ async function furnish(api: APIRequestContext, { stateDir }: Installation): Prom
   await joinByApi(api, team, STRANGER, "Grace Stranger");
   const invited = { email: "alan@example.test", teamId: team };
   const { link } = await change<{ link: string }>(api, "post", "/invitations", invited);
+  const password = await passwordLinkByApi(api, COLLEAGUE);
   const folder = path.join(stateDir, "datasets", "digits");
   await mkdir(folder, { recursive: true });
   await writeFile(path.join(folder, "digits.csv"), "0,1,2,3\n".repeat(100_000));
@@ -160,7 +163,7 @@ async function furnish(api: APIRequestContext, { stateDir }: Installation): Prom
     const board = (await (await api.get("/api/v1/gpus")).json()) as { requests: unknown[] };
     expect(board.requests).toHaveLength(1);
   }).toPass({ timeout: 60_000 });
-  return { workspace: id, environment, invitation: link };
+  return { workspace: id, environment, invitation: link, password };
 }
 
 const WORKING_HOURS = [0, 1, 2, 3, 4].map((day) => ({ fromMinute: day * 1440 + 480, toMinute: day * 1440 + 1200 }));
@@ -182,7 +185,7 @@ async function plan(api: APIRequestContext): Promise<{ team: string; whatIf: str
   const day = 24 * 3_600_000;
   const at = (days: number, hours = 0) => new Date(Math.ceil(Date.now() / day) * day + days * day + hours * 3_600_000);
   const span = (from: Date, to: Date) => ({ startsAt: from.toISOString(), endsAt: to.toISOString() });
-  const lesson = { teamId: id, gpuType: "a100", milli: 4000, unitMilli: 500, note: "Lesson on attention" };
+  const lesson = { teamId: id, gpuType: "a100", amount: "4", unit: "0.5", note: "Lesson on attention" };
   const repeat = { until: at(30).toISOString().slice(0, 10), timeZone: "UTC" };
   await change(api, "post", "/reservations", { ...lesson, ...span(at(2, 10), at(2, 12)), repeat });
   // Whoever asks for a team is in it.

@@ -92,6 +92,8 @@ const schema = z.object({
     .optional(),
   SLUICE_ADMIN_EMAIL: z.email().optional(),
   SLUICE_ADMIN_PASSWORD: z.string().min(1).optional(),
+  /** Whose link for a new password a start prints: the way back in for the only admin. */
+  SLUICE_PASSWORD_LINK_FOR: z.email().optional(),
   /** How many calls of the API one personal access token may make in a minute, at each portal process. */
   SLUICE_TOKEN_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).default(600),
   SLUICE_OIDC_ISSUER: z.url().optional(),

@@ -39,7 +39,7 @@ it.each([
 it("addresses lose their passwords, codes and tokens, and stay readable", () => {
   const code = newCode();
   const line = scrub(
-    `{"msg":"GET http://h/enter?code=${code}&next=/gpus /invite/${code} postgres://sluice:hunter2@127.0.0.1:5432/db Authorization: Bearer ${code}"}`,
+    `{"msg":"GET http://h/enter?code=${code}&next=/gpus /invite/${code} /password/${code} /password-links/${code} postgres://sluice:hunter2@127.0.0.1:5432/db Authorization: Bearer ${code}"}`,
   );
   expect(line).not.toContain(code);
   expect(line).not.toContain("hunter2");

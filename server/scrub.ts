@@ -14,7 +14,7 @@ const SHAPES: [shape: RegExp, instead: string][] = [
   [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/"]*:)[^\s@/"]+@/gi, `$1${HIDDEN}@`],
   // One-time codes and tokens in the query of an address, and one-time codes in its path.
   [/([?&](?:token|code|state|secret)=)[^\s&"\\]+/gi, `$1${HIDDEN}`],
-  [/(\/(?:invite|invitations)\/)[A-Za-z0-9_-]{43}/g, `$1${HIDDEN}`],
+  [/(\/(?:invite|invitations|password|password-links)\/)[A-Za-z0-9_-]{43}/g, `$1${HIDDEN}`],
   [/\b(bearer|token) [A-Za-z0-9._~+/-]{16,}=*/gi, `$1 ${HIDDEN}`],
   // What was bound to a statement that failed: the error's text holds all of it, up to the end or the stack.
   [/(\\nparams: )(?:[^"\\]|\\(?!n {4}at )[\s\S])*/g, `$1${HIDDEN}`],

@@ -91,7 +91,7 @@ const size = (fixture: Fixture) => ({ id: fixture.sizeId });
 const someSize = { cpuMilli: 500, memoryBytes: 2 ** 29 };
 
 const reserved = {
-  ...{ gpuType: "soft", milli: 500, unitMilli: 500 },
+  ...{ gpuType: "soft", amount: "0.5", unit: "4G" },
   ...{ startsAt: "2099-01-05T10:00:00Z", endsAt: "2099-01-05T12:00:00Z" },
 };
 const volume = { kind: "volume", claim: "data" } as const;
@@ -152,7 +152,7 @@ export const matrix: Record<string, Row> = {
   "PUT /workspaces/{id}/gpu-policy": {
     expected: ownerAlone(200),
     params: workspace,
-    input: () => ({ gpuPolicy: "first-use", defaultMilli: 250 }),
+    input: () => ({ gpuPolicy: "first-use", defaultAmount: "4G" }),
   },
   // No newer version is offered.
   "POST /workspaces/{id}/update": {
@@ -381,6 +381,16 @@ export const matrix: Record<string, Row> = {
     params: colleague,
     input: () => ({ isAdmin: true }),
   },
+  "POST /users/{id}/password-link": {
+    // Whoever has the link is that person: no token makes one.
+    expected: signedIn(403, { admin: 201 }),
+    params: colleague,
+  },
+  "GET /password-links/{code}": { expected: everybody(200), params: (fixture) => ({ code: fixture.passwordCode }) },
+  "POST /password-links/redeem": {
+    expected: everybody(200),
+    input: (fixture) => ({ code: fixture.passwordCode, password: "better horse" }),
+  },
   "POST /users/sample/open": {
     expected: signedIn(403, { admin: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),
@@ -494,6 +504,7 @@ export type Fixture = {
   inviteCode: string;
   inviteId: string;
   sampleCode: string;
+  passwordCode: string;
   ownerTokenId: string;
   identityGroupId: string;
   bearer: Record<"ownerToken" | "adminToken" | "workspace" | Scoped, string>;
@@ -596,6 +607,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     userId: world.colleague.id,
     sessionId: world.admin.sessionId,
   });
+  const password = await createCode(world.system, "password", 600, { userId: world.colleague.id });
   return {
     world,
     workspaceId,
@@ -614,6 +626,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     inviteCode: invite.code,
     inviteId: invite.id,
     sampleCode: sample.code,
+    passwordCode: password.code,
     ownerTokenId: ownerToken.token.id,
     identityGroupId: (await addGroup(world.admin.ctx, { name: "admins", role: "admin" })).groups[0]?.id ?? "",
     bearer: {

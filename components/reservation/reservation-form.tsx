@@ -4,13 +4,12 @@ import { useRouter } from "next/navigation";
 import { type FormEvent, useEffect, useState } from "react";
 import { api } from "#components/api.ts";
 import { Packing } from "#components/calendar/packing.tsx";
-import { formMilli, formText } from "#components/form-text.ts";
+import { formText } from "#components/form-text.ts";
 import { TimeField } from "#components/time-zone/time-field.tsx";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
-import { GpuField } from "#components/ui/gpu-field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { usePreview } from "#components/use-preview.ts";
 import { useSubmit } from "#components/use-submit.ts";
@@ -22,7 +21,7 @@ import { Effects } from "./effects.tsx";
 /** What may be reserved: a team, and the GPU types that it has a quota for. */
 export type Reservable = { id: string; name: string; gpuTypes: string[] };
 
-const FIELDS = ["userId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "repeat.until", "note"];
+const FIELDS = ["userId", "gpuType", "amount", "unit", "startsAt", "endsAt", "repeat.until", "note"];
 
 /** The fields as the API takes them; times are typed in the person's zone. */
 function readReservation(form: FormData, teams: Reservable[], zone: string) {
@@ -34,8 +33,8 @@ function readReservation(form: FormData, teams: Reservable[], zone: string) {
     teamId: teams.length === 1 ? only?.id : formText(form, "teamId"),
     ...(userId === "" ? {} : { userId }),
     gpuType: formText(form, "gpuType"),
-    milli: formMilli(form, "amount"),
-    unitMilli: formMilli(form, "unit"),
+    amount: formText(form, "amount"),
+    unit: formText(form, "unit"),
     startsAt: instant("startsAt"),
     endsAt: instant("endsAt"),
     ...(until === "" ? {} : { repeat: { until, timeZone: zone } }),
@@ -129,22 +128,23 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
               <option key={gpuType}>{gpuType}</option>
             ))}
           </Select>
-          <GpuField
+          <Field
             label="Amount"
             name="amount"
-            min={0.001}
-            defaultValue={0.5}
-            hint="All of it together"
-            error={fields.milli}
+            autoComplete="off"
+            required
+            defaultValue="0.5"
+            hint="All of it together: 2 (GPUs), or 160G (GPU memory)"
+            error={fields.amount}
           />
-          <GpuField
+          <Field
             label="In leases of"
             name="unit"
-            min={0.001}
-            max={1}
-            defaultValue={0.5}
-            hint="What one person attaches"
-            error={fields.unitMilli}
+            autoComplete="off"
+            required
+            defaultValue="0.5"
+            hint="What one person attaches: 0.5, or 40G"
+            error={fields.unit}
           />
           <TimeField label="From" name="startsAt" required error={fields.startsAt} />
           <TimeField label="To" name="endsAt" required error={fields.endsAt} />

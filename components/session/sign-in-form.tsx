@@ -57,6 +57,9 @@ export function SignInForm({ next, provider, refused }: { next: string; provider
           Sign in
         </Button>
       </form>
+      <p className="text-sm text-ink-2">
+        Password forgotten? Ask an admin for a link: with it you choose a new one, and nothing of yours is lost.
+      </p>
     </div>
   );
 }

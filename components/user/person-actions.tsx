@@ -2,7 +2,7 @@
 
 import { MoreHorizontal } from "lucide-react";
 import { useRouter } from "next/navigation";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { api } from "#components/api.ts";
 import { plural } from "#components/format.ts";
 import { IconButton } from "#components/ui/button.tsx";
@@ -11,9 +11,11 @@ import { Menu, MenuItem } from "#components/ui/menu.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { UserView } from "#server/contracts/user.ts";
 
-type Deed = "admin" | "keep" | "deactivate";
+const PasswordLinkDialog = lazy(() => import("./password-link.tsx"));
 
-/** Make an admin, take that back, close the account, open it again. */
+type Deed = "admin" | "keep" | "password" | "deactivate";
+
+/** Make an admin, take that back, give a link for a new password, close the account, open it again. */
 export function PersonActions({ person }: { person: UserView }) {
   const router = useRouter();
   const toast = useToast();
@@ -48,6 +50,7 @@ export function PersonActions({ person }: { person: UserView }) {
           </MenuItem>
         )}
         {person.adminByGroup && <MenuItem onSelect={() => setAsking("keep")}>Keep as an admin</MenuItem>}
+        {hasPassword(person) && <MenuItem onSelect={() => setAsking("password")}>New password</MenuItem>}
         {person.disabled ? (
           <MenuItem onSelect={() => void reactivate()}>Reactivate</MenuItem>
         ) : (
@@ -82,6 +85,11 @@ export function PersonActions({ person }: { person: UserView }) {
         danger={false}
         act={() => call("PUT", "admin", `${person.name} stays an admin.`, { isAdmin: true })}
       />
+      {asking === "password" && (
+        <Suspense>
+          <PasswordLinkDialog person={person} onClose={() => setAsking(undefined)} />
+        </Suspense>
+      )}
       <Confirm
         {...place("deactivate")}
         title={`Deactivate ${person.name}?`}
@@ -93,6 +101,9 @@ export function PersonActions({ person }: { person: UserView }) {
     </>
   );
 }
+
+/** Whose password is kept here, and who may sign in. */
+const hasPassword = ({ isSample, disabled, byProvider }: UserView) => !isSample && !disabled && !byProvider;
 
 function whatStops({ running }: UserView): string {
   if (running === 0) return "No workspace of theirs runs.";

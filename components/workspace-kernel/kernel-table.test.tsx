@@ -11,7 +11,7 @@ it.each([
   ["idle", true],
   ["busy", true],
   ["dead", false],
-] as const)("a notebook that is shown as %s, which may be half a minute old, can be interrupted: %s", (state, can) => {
+] as const)("a notebook that is shown as %s, which may have changed since, can be interrupted: %s", (state, can) => {
   const kernel: WorkspaceKernel = {
     ...{ id: "k", name: "Python 3", path: "train.ipynb", state, lastActivityAt: null },
     ...{ connections: 1, gpuMilli: 0 },

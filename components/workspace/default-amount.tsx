@@ -2,19 +2,19 @@
 
 import { useState } from "react";
 import { Field } from "#components/ui/field.tsx";
-import { readAmount } from "./amount-input.ts";
+import { parseAmount } from "#server/contracts/amount.ts";
 
-/** A default amount as somebody types it. `milli` is undefined as long as it is none; `check` says so from then on. */
+/** A default amount as somebody types it. `parsed` is undefined as long as it is none; `check` says so from then on. */
 export function useDefaultAmount(initial: string) {
   const [text, setText] = useState(initial);
   const [checked, setChecked] = useState(false);
-  const read = readAmount(text);
+  const read = parseAmount(text);
   return {
     text,
     setText,
     check: () => setChecked(true),
-    milli: "milli" in read ? read.milli : undefined,
-    problem: checked && "sentence" in read ? read.sentence : undefined,
+    parsed: read.ok ? read.amount : undefined,
+    problem: checked && !read.ok ? read.reason.message : undefined,
   };
 }
 
@@ -22,7 +22,7 @@ export function useDefaultAmount(initial: string) {
 export function DefaultAmountField({
   amount,
   error,
-  hint,
+  hint = "0.5 (of a GPU), 2 (GPUs) or 40G (GPU memory)",
 }: {
   amount: ReturnType<typeof useDefaultAmount>;
   error: string | undefined;
@@ -31,11 +31,10 @@ export function DefaultAmountField({
   return (
     <Field
       label="Default amount"
-      inputMode="decimal"
+      autoComplete="off"
       value={amount.text}
       onChange={(event) => amount.setText(event.target.value)}
       onBlur={amount.check}
-      suffix="of a GPU"
       hint={hint}
       error={error ?? amount.problem}
     />

@@ -3,7 +3,6 @@
 import { useRouter } from "next/navigation";
 import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
-import { formatAmount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
@@ -18,17 +17,17 @@ export function GpuPolicyForm({ workspace }: { workspace: WorkspaceView }) {
   const toast = useToast();
   const { versions } = workspace;
   const { pending, error, fields, run, version } = useEdit<WorkspaceView>(
-    ["gpuPolicy", "defaultMilli"],
+    ["gpuPolicy", "defaultAmount"],
     versions.gpuPolicy,
     (saved) => saved.versions.gpuPolicy,
   );
   const [policy, setPolicy] = useState<GpuPolicy>(workspace.gpuPolicy);
-  const amount = useDefaultAmount(formatAmount(workspace.defaultMilli));
+  const amount = useDefaultAmount(workspace.defaultAmount);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     amount.check();
-    if (amount.milli === undefined) return;
-    const body = { gpuPolicy: policy, defaultMilli: amount.milli, version };
+    if (amount.parsed === undefined) return;
+    const body = { gpuPolicy: policy, defaultAmount: amount.text, version };
     const done = await run(() => api("PUT", `/workspaces/${workspace.id}/gpu-policy`, body));
     if (!done) return;
     toast("The GPU policy was changed. It holds from the next request on.");
@@ -37,7 +36,7 @@ export function GpuPolicyForm({ workspace }: { workspace: WorkspaceView }) {
   return (
     <form className="flex flex-wrap items-start gap-3" onSubmit={(event) => void submit(event)}>
       <GpuPolicySelect value={policy} onChange={setPolicy} error={fields.gpuPolicy} className="w-72" />
-      <DefaultAmountField amount={amount} error={fields.defaultMilli} />
+      <DefaultAmountField amount={amount} error={fields.defaultAmount} />
       <Button type="submit" pending={pending} pendingLabel="Saving" className="mt-6">
         Save
       </Button>

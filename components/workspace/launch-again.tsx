@@ -2,7 +2,6 @@
 
 import { useRouter } from "next/navigation";
 import { api } from "#components/api.ts";
-import { formatAmount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import { Card } from "#components/ui/page.tsx";
@@ -13,9 +12,12 @@ import type { ChosenSize } from "#server/contracts/workspace-size.ts";
 
 /** A launch as it was asked for last, under a name that is free. */
 export type LaunchAgain = {
-  asked: Required<Omit<CreateWorkspaceInput, "size">> & { size: ChosenSize | undefined };
+  asked: Required<Omit<CreateWorkspaceInput, "size" | "versionId">> & {
+    size: ChosenSize | undefined;
+    versionId: string | undefined;
+  };
   /** As people know it. */
-  like: { title: string; team: string; datasets: string[] };
+  like: { title: string; version: string | undefined; team: string; datasets: string[] };
 };
 
 function useLaunchAgain({ asked }: LaunchAgain) {
@@ -30,9 +32,9 @@ function useLaunchAgain({ asked }: LaunchAgain) {
 
 const inWords = ({ asked, like }: LaunchAgain): string =>
   [
-    `${like.title}, team ${like.team}`,
+    `${like.title}${like.version === undefined ? "" : ` ${like.version.slice(0, 12)}`}, team ${like.team}`,
     asked.size === undefined ? [] : typeof asked.size === "string" ? asked.size : sizeInWords(asked.size),
-    asked.gpuPolicy === "never" ? "no GPU" : `${formatAmount(asked.defaultMilli)} ${asked.gpuType}`,
+    asked.gpuPolicy === "never" ? "no GPU" : `${asked.defaultAmount} ${asked.gpuType}`,
     like.datasets.length === 0 ? [] : `datasets ${like.datasets.join(", ")}`,
   ]
     .flat()

@@ -6,7 +6,7 @@ import { api } from "#components/api.ts";
 import { DatasetChecks } from "#components/dataset/dataset-checks.tsx";
 import { choicesFor, type DatasetChoice } from "#components/dataset/dataset-choice.ts";
 import { formText } from "#components/form-text.ts";
-import { formatAmount, formatMoney } from "#components/format.ts";
+import { cx, formatAmount, formatMoney } from "#components/format.ts";
 import { formatGuaranteed } from "#components/lease/guaranteed.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Field, FormError, Select } from "#components/ui/field.tsx";
@@ -14,15 +14,17 @@ import { Meter } from "#components/ui/meter.tsx";
 import { Card } from "#components/ui/page.tsx";
 import { State } from "#components/ui/state.tsx";
 import { useSubmit } from "#components/use-submit.ts";
+import { type Amount, chargeOn } from "#server/contracts/amount.ts";
 import type { ImageView } from "#server/contracts/image.ts";
 import { fits, sizeInWords } from "#server/contracts/size-words.ts";
 import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
-import type { ChosenSize, SizeList } from "#server/contracts/workspace-size.ts";
+import type { ChosenSize, CustomSize, SizeList } from "#server/contracts/workspace-size.ts";
 import { DefaultAmountField, useDefaultAmount } from "./default-amount.tsx";
 import { EnvironmentCard } from "./environment-card.tsx";
 import { GpuPolicySelect } from "./gpu-policy-select.tsx";
 import { sizeChoices } from "./size-choice.ts";
 import { SizeFields, type SizeState, useSize } from "./size-fields.tsx";
+import { VersionSelect } from "./version-select.tsx";
 
 export type LaunchTeam = {
   id: string;
@@ -35,8 +37,9 @@ export type LaunchTeam = {
     usedMilli: number;
     /** The largest piece that would be granted at once. */
     atOnceMilli: number;
-    /** What the devices that take leases have together. */
+    /** What the devices that take leases have together, and the memory of the largest of them. */
     capacityMilli: number;
+    deviceMemoryBytes: number;
     /** What a GPU costs an hour, millionths of the currency's unit; null: it has no price by the hour. */
     hourMicro: number | null;
     /** The same of one that is priced by the month: what an hour costs on average of this month. */
@@ -50,8 +53,10 @@ type TeamType = LaunchTeam["types"][number];
 export type LaunchValues = {
   name: string;
   image: string;
+  /** Id of a version of it; undefined: the newest. */
+  versionId: string | undefined;
   teamId: string;
-  /** As typed: `0.5`. */
+  /** As typed: `0.5`, `40G`. */
   amount: string;
   gpuType: string | undefined;
   datasets: string[];
@@ -79,6 +84,7 @@ export function LaunchForm({
 }) {
   const router = useRouter();
   const [wantedImage, setImage] = useState(initial.image);
+  const [wantedVersion, setVersion] = useState(initial.versionId);
   const [teamId, setTeamId] = useState(initial.teamId);
   const amount = useDefaultAmount(initial.amount);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(() => new Set(initial.datasets));
@@ -88,34 +94,37 @@ export function LaunchForm({
   const type = team?.types.find((each) => each.gpuType === wantedType) ?? team?.types[0];
   const gpuType = type?.gpuType ?? "soft";
   const offered = images.filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
-  const image = (offered.find((each) => each.name === wantedImage) ?? offered[0])?.name ?? "";
+  const environment = offered.find((each) => each.name === wantedImage) ?? offered[0];
+  const image = environment?.name ?? "";
+  const versions = (environment?.versions ?? []).filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
+  const version = versions.find(({ id }) => id === wantedVersion);
   const launcher = images.find((each) => each.name === image)?.launcher ?? "";
   const size = useSize(sizeChoices(sizes, teamId, launcher), initial.size);
-  const tooSmall = warnOfSize(
-    offered.find((each) => each.name === image),
-    size,
-  );
+  const tooSmall = warnOfSize(environment?.title ?? "", (version ?? versions[0])?.atLeast ?? null, size);
   const choices = choicesFor(datasets, teamId);
   const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
   const choosesSize = size.fields.choices.sizes.length > 0 || size.fields.choices.custom;
+  const part = partOf(amount.parsed, type);
   const { pending, error, fields, run } = useSubmit<WorkspaceView>([
-    ...["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy"],
+    ...["name", "image", "teamId", "defaultAmount", "gpuType", "gpuPolicy"],
     ...(choosesSize ? ["size"] : []),
+    ...(versions.length > 1 ? ["versionId"] : []),
     ...(choices.length > 0 ? ["datasets"] : []),
   ]);
 
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     amount.check();
-    if (!size.check() || amount.milli === undefined) return;
+    if (!size.check() || amount.parsed === undefined) return;
     const name = formText(new FormData(event.currentTarget), "name");
     const mounts = mounted.map(({ id }) => id);
     const asked = {
       name,
       image,
+      versionId: version?.id,
       teamId,
       size: size.size,
-      defaultMilli: amount.milli,
+      defaultAmount: amount.text,
       gpuType,
       gpuPolicy,
       datasets: mounts,
@@ -146,6 +155,9 @@ export function LaunchForm({
           </div>
           {fields.image && <p className="mt-1 text-sm text-bad">{fields.image}</p>}
         </fieldset>
+        {versions.length > 1 && (
+          <VersionSelect versions={versions} value={version?.id} onChange={setVersion} error={fields.versionId} />
+        )}
         {choosesSize && (
           <div>
             <SizeFields state={size} error={fields.size} />
@@ -173,8 +185,8 @@ export function LaunchForm({
           </Select>
           <DefaultAmountField
             amount={amount}
-            hint="What %gpu attach borrows when no amount is given"
-            error={fields.defaultMilli}
+            hint="What %gpu attach borrows when no amount is given: 0.5, 2 (GPUs) or 40G (GPU memory)"
+            error={fields.defaultAmount}
           />
           <Select
             label="GPU type"
@@ -211,19 +223,26 @@ export function LaunchForm({
           <div>
             <p className="text-sm text-ink-2">Default amount</p>
             <p className="figures text-2xl font-medium tracking-tight">
-              {amount.milli === undefined ? "–" : formatAmount(amount.milli)}{" "}
+              {amount.parsed === undefined ? "–" : amount.text.trim()}{" "}
               <span className="text-base font-normal text-ink-2">{gpuType}</span>
             </p>
+            {part !== undefined && amount.parsed?.kind === "memory" && (
+              <p className={cx("figures text-sm", part > 1000 ? "text-warn" : "text-ink-2")}>
+                {part > 1000
+                  ? `More than a GPU of type ${gpuType} has: it would be refused.`
+                  : `${formatAmount(part)} of a GPU of type ${gpuType}`}
+              </p>
+            )}
             <p className="text-sm text-ink-2">{borrowed[gpuPolicy]}</p>
           </div>
           <div className="border-t border-line pt-3">
             <p className="text-sm text-ink-2">Free now</p>
-            {type ? <FreeNow type={type} wanted={amount.milli ?? 0} /> : <p>No quota yet</p>}
+            {type ? <FreeNow type={type} wanted={part ?? 0} /> : <p>No quota yet</p>}
           </div>
           {type && gpuPolicy !== "never" && (
             <div className="border-t border-line pt-3">
               <p className="text-sm text-ink-2">Cost of an hour with it</p>
-              <HourCost type={type} milli={amount.milli} currency={currency} />
+              <HourCost type={type} milli={part} currency={currency} />
             </div>
           )}
           {type && team && (
@@ -270,11 +289,17 @@ export function LaunchForm({
 }
 
 /** A sentence when the chosen size has less than the environment should have. */
-function warnOfSize(image: ImageView | undefined, { size, fields }: SizeState): string | undefined {
-  const atLeast = image?.version.atLeast;
+function warnOfSize(title: string, atLeast: CustomSize | null, { size, fields }: SizeState): string | undefined {
   const chosen = typeof size === "string" ? fields.choices.sizes.find(({ name }) => name === size) : size;
-  if (!image || !atLeast || chosen === undefined || fits(atLeast, chosen)) return undefined;
-  return `${image.title} should have ${sizeInWords(atLeast)} at least; with less, its programs may run out of memory.`;
+  if (!atLeast || chosen === undefined || fits(atLeast, chosen)) return undefined;
+  return `${title} should have ${sizeInWords(atLeast)} at least; with less, its programs may run out of memory.`;
+}
+
+/** The thousandths of a GPU that an amount is charged as; undefined as long as nobody knows. */
+function partOf(amount: Amount | undefined, type: TeamType | undefined): number | undefined {
+  if (amount?.kind === "compute") return amount.milli;
+  if (amount === undefined || type === undefined || type.deviceMemoryBytes === 0) return undefined;
+  return chargeOn({ milli: 1, memoryBytes: amount.bytes }, type.deviceMemoryBytes);
 }
 
 const borrowed: Record<GpuPolicy, string> = {

@@ -59,6 +59,8 @@ describe.each(["0014_wait_rollup", "0023_pods", "0035_zone_versions_and_latest_s
     await migrateDatabase(old.url, await migrationsUpTo(tag));
     kept = common(await columns(old.sql), await columns(newest.sql));
     await fill(old.sql, kept);
+    const two = old.sql`select min(id) from workspaces`;
+    await old.sql`update workspaces set default_milli = case when id = (${two}) then 2000 else 250 end`;
     await migrateDatabase(old.url);
     await checkSchema(old.sql);
   }, 120_000);
@@ -73,6 +75,13 @@ describe.each(["0014_wait_rollup", "0023_pods", "0035_zone_versions_and_latest_s
       const before = await rowsOf(newest.sql, table, names);
       expect(await rowsOf(old.sql, table, names), table).toEqual(before);
     }
+  });
+
+  it("writes default amounts as they are typed", async () => {
+    const rows = await old.sql<
+      { amount: string }[]
+    >`select distinct default_amount as amount from workspaces order by 1`;
+    expect(rows.map(({ amount }) => amount)).toEqual(["0.25", "2"]);
   });
 
   it("makes the accounts that are new out of the old ones, and their sums agree", async () => {

@@ -109,7 +109,10 @@ function describeRoute({ definition }: ApiRoute, codes: readonly ErrorCode[]): J
 
 /** Routes whose authority is a one-time code in the input, or that anybody may read. */
 function isPublic(action: string): boolean {
-  return ["setup.read", "setup.complete", "user.accept-invite", "user.enter-sample", "api.describe"].includes(action);
+  return [
+    ...["setup.read", "setup.complete", "user.accept-invite", "user.redeem-password-link", "user.enter-sample"],
+    "api.describe",
+  ].includes(action);
 }
 
 function contentOf(schema: Json, { stream, csv }: Pick<ApiRoute["definition"], "stream" | "csv">): Json {

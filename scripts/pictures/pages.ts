@@ -30,6 +30,7 @@ export const PAGES = {
   "/setup": ["Set up", "The first page of a new installation: one form makes the first admin."],
   "/sign-in": ["Sign in", "The way in, by a local account or the house's identity provider."],
   "/invite/[code]": ["Invitation", "Where the link of an invitation leads: a name, a password, and one is in."],
+  "/password/[code]": ["New password", "Where an admin's link leads whoever forgot the password."],
   "/workspaces": ["Workspaces", "One's own, with what each holds and when it stops, then those that one answers for."],
   "/workspaces/new": ["Launch", "An environment, a size, a team, and what it costs, before anything is started."],
   "/workspaces/[id]": ["Workspace", "The steps of its start, what it uses, and the GPU that it holds."],

@@ -9,6 +9,7 @@ export async function announce(db: Database, portalUrl: string): Promise<void> {
   const prepared = await prepare(systemContext(db));
   console.log(`\n  Portal      ${portalUrl}`);
   if (prepared.state === "link") console.log(`  Set-up link ${prepared.link}   (once, for 24 hours)`);
+  else if (prepared.passwordLink) console.log(`  New password ${prepared.passwordLink.link}   (once, for 24 hours)`);
   if (process.env.SSH_CONNECTION !== undefined) {
     const ports = [process.env.SLUICE_PORTAL_PORT, process.env.SLUICE_GATEWAY_PORT];
     const forwards = ports.map((port) => `-L ${port}:127.0.0.1:${port}`).join(" ");

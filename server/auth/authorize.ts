@@ -65,6 +65,10 @@ const rules = {
   "user.reactivate": admin,
   /** A token that got lost makes no admins. */
   "user.set-admin": adminBySession,
+  /** Whoever has the link signs in as that person. */
+  "user.create-password-link": adminBySession,
+  /** The link's code is the authority. */
+  "user.redeem-password-link": anyone,
   "user.invite": teamLeadOrAdmin,
   /** The invitation's code is the authority. */
   "user.accept-invite": anyone,

@@ -3,22 +3,21 @@
  * hour. An address from which this person signed in lately has only the first limit: strangers who guess cannot lock
  * people out of where they work.
  */
-import { and, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, eq, gt, sql } from "drizzle-orm";
+import { type Counted, counted, countOne, forget } from "#server/auth/attempts.ts";
 import type { Context } from "#server/context.ts";
-import { auditEvents, signInFailures, users } from "#server/db/schema/index.ts";
-import { hashSecret } from "#server/ids.ts";
+import { auditEvents, users } from "#server/db/schema/index.ts";
 
-const WINDOW_MS = 15 * 60_000;
 const LIMITS = { fromAddress: 5, fromAnywhere: 20 };
 
 const KNOWN_MS = 30 * 86_400_000;
 
 type Attempt = { email: string; address: string };
 
-function keysOf({ email, address }: Attempt): { key: string; limit: number }[] {
+function keysOf({ email, address }: Attempt): { key: Counted; limit: number }[] {
   return [
-    { key: hashSecret(`address ${email} ${address}`), limit: LIMITS.fromAddress },
-    { key: hashSecret(`email ${email}`), limit: LIMITS.fromAnywhere },
+    { key: counted("address", email, address), limit: LIMITS.fromAddress },
+    { key: counted("email", email), limit: LIMITS.fromAnywhere },
   ];
 }
 
@@ -27,24 +26,10 @@ function keysOf({ email, address }: Attempt): { key: string; limit: number }[] {
  * were too many. A right password takes the count back (`forgiveAttempts`).
  */
 export async function countAttempt(ctx: Context, attempt: Attempt): Promise<boolean> {
-  const now = ctx.now();
-  const begin = new Date(now.getTime() - WINDOW_MS);
   let allowed = true;
   const keys = keysOf(attempt);
   for (const { key, limit } of (await isKnown(ctx, attempt)) ? keys.slice(0, 1) : keys) {
-    const over = sql`${signInFailures.since} < ${begin.toISOString()}::timestamptz`;
-    const [row] = await ctx.db
-      .insert(signInFailures)
-      .values({ key, count: 1, since: now })
-      .onConflictDoUpdate({
-        target: signInFailures.key,
-        set: {
-          count: sql`case when ${over} then 1 else ${signInFailures.count} + 1 end`,
-          since: sql`case when ${over} then ${now.toISOString()}::timestamptz else ${signInFailures.since} end`,
-        },
-      })
-      .returning({ count: signInFailures.count });
-    if ((row?.count ?? 1) > limit) allowed = false;
+    if ((await countOne(ctx, key)).count > limit) allowed = false;
   }
   return allowed;
 }
@@ -68,14 +53,10 @@ async function isKnown(ctx: Context, { email, address }: Attempt): Promise<boole
   return row !== undefined;
 }
 
-/** Forgets what was counted, after the right password. */
+/** Forgets what was counted, after the right password or a new one. */
 export async function forgiveAttempts(ctx: Context, attempt: Attempt): Promise<void> {
-  const keys = keysOf(attempt).map(({ key }) => key);
-  await ctx.db.delete(signInFailures).where(inArray(signInFailures.key, keys));
-}
-
-/** Removes counts that no longer matter. */
-export async function sweepAttempts(ctx: Context): Promise<void> {
-  const begin = new Date(ctx.now().getTime() - WINDOW_MS);
-  await ctx.db.delete(signInFailures).where(sql`${signInFailures.since} < ${begin.toISOString()}::timestamptz`);
+  await forget(
+    ctx,
+    keysOf(attempt).map(({ key }) => key),
+  );
 }

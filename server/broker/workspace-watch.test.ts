@@ -2,15 +2,19 @@
 import { KernelAPI } from "@jupyterlab/services";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { workspaceKernels } from "#server/contracts/workspace-kernel.ts";
 import { workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
+import { followKernels } from "#server/http/follow-kernels.ts";
 import { lastActivity } from "#server/jupyter/activity.ts";
+import { runInKernel } from "#server/jupyter/notebook-kernel.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { type JupyterServer, serverSettings } from "#server/jupyter/server-settings.ts";
 import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
 import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
 import { logger } from "#server/log.ts";
+import { end } from "#server/services/session/end.ts";
 import { makeWorld, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
 import { get } from "#server/services/workspace/get.ts";
@@ -111,6 +115,37 @@ describe("a workspace that runs", () => {
     });
     await shutDown(world.member.ctx, { id, kernelId: kernel.id });
     await expect.poll(seen, { timeout: 15_000 }).toBeUndefined();
+  });
+
+  it("tells whoever follows its notebooks what each does, as it changes, until their session ends", async () => {
+    const jupyter = await server();
+    const kernel = await KernelAPI.startNew({ name: "python3" }, serverSettings(jupyter));
+    const away = new AbortController();
+    const request = new Request("http://localhost:3000/", { headers: { cookie: world.lead.cookie } });
+    const ctx = { ...world.lead.ctx, request };
+    const stream = followKernels(ctx, { id }, await listKernels(ctx, { id }), away.signal);
+    /** Reads on until the kernel is told to be so; gone: it is not there. */
+    const until = async (state: "busy" | "idle" | "gone"): Promise<number> => {
+      for (;;) {
+        const next = await stream.next();
+        if (next.done === true) throw new Error("The stream has ended.");
+        const { kernels } = workspaceKernels.parse(next.value.data);
+        if ((kernels.find((one) => one.id === kernel.id)?.state ?? "gone") === state) return Date.now();
+      }
+    };
+    const running = (async () => {
+      const outputs = runInKernel(jupyter, kernel.id, "import time; time.sleep(4)", away.signal);
+      for await (const output of outputs) if (output.kind === "done") return Date.now();
+      throw new Error("The code has not ended.");
+    })();
+    await until("busy");
+    const idleAt = await until("idle");
+    expect(idleAt - (await running)).toBeLessThan(3_000);
+    await shutDown(world.member.ctx, { id, kernelId: kernel.id });
+    await until("gone");
+    await end(world.lead.ctx, { sessionId: world.lead.sessionId });
+    await expect(until("busy")).rejects.toMatchObject({ code: "unauthenticated" });
+    away.abort();
   });
 
   it("is not kept busy by whoever only looks", async () => {

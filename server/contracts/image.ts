@@ -120,6 +120,20 @@ export const imageView = z.strictObject({
   }),
   /** Those before it that are approved, the newest first; workspaces may still have them. */
   older: z.array(z.strictObject({ id: idOf("imv"), version: z.string() })),
+  /**
+   * What a launch may name, the newest first, each for its own teams (null: all). Of what comes with the installation
+   * that is the newest alone: a start takes what is there.
+   */
+  versions: z.array(
+    z.strictObject({
+      id: idOf("imv"),
+      version: z.string(),
+      teamIds: z.array(teamId).nullable(),
+      atLeast: customSize.nullable(),
+      /** Null: it comes with this installation. */
+      approvedAt: instant.nullable(),
+    }),
+  ),
   /** How long its latest starts took in the median, until a kernel answered; null: none is known. */
   startSeconds: z.number().nullable(),
 });

@@ -29,6 +29,8 @@ export const teamQuotaNow = z.strictObject({
   /** What all devices of the type have together, and what nobody holds of it. */
   capacityMilli: z.int(),
   freeMilli: z.int(),
+  /** GPU memory of the largest of them, on which a memory amount is the smallest part; 0: there is none. */
+  deviceMemoryBytes: z.int(),
   /** Requests of the type that wait, of every team. */
   queued: z.int(),
   /** What a GPU of this type costs an hour, millionths of the currency's unit; null: it has no price by the hour. */

@@ -247,6 +247,9 @@ export const leaseStatus = z.strictObject({
   workspace: z.strictObject({
     id: z.string(),
     name: z.string(),
+    /** What `%gpu attach` takes when no amount is given, as it is typed: `0.5`, `40G`. */
+    defaultAmount: z.string(),
+    /** What that comes to in thousandths of a GPU of its type. */
     defaultMilli: z.int(),
     gpuType: z.string(),
     /** `first-use`: the client asks for the default amount by itself when a program first needs a GPU. */

@@ -1,5 +1,6 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches. */
 import { z } from "zod";
+import { typedAmount, typedTotal } from "./amount.ts";
 import { editedVersion, gpuType, idOf, instant, milli, teamId, userId } from "./common.ts";
 import { isZone } from "./time-zone.ts";
 import { customSizes, sizeCpuMilli, sizeMemoryBytes } from "./workspace-size.ts";
@@ -208,8 +209,10 @@ export const createReservationInput = z
     /** One member of the team, for whom alone it is. */
     userId: userId.optional(),
     gpuType,
-    milli: milli.min(1),
-    unitMilli: milli.min(1).max(1000),
+    /** All of it together: `4` (GPUs), `2.5`, or `160G` where its leases are memory, too. */
+    amount: typedTotal,
+    /** What one lease of it is, at most one GPU: `0.5`, `40G`. */
+    unit: typedAmount,
     startsAt: instant,
     endsAt: instant,
     note: z.string().max(200).default(""),

@@ -21,6 +21,8 @@ export const userView = z.strictObject({
   /** A group of the identity provider gives the admin's rights, and takes them back when its person leaves it. */
   adminByGroup: z.boolean(),
   isSample: z.boolean(),
+  /** Signs in through the organisation's identity provider, and so has no password here. */
+  byProvider: z.boolean(),
   /** Deactivated: nothing and nobody signs in as this person; workspaces are stopped, their files stay. */
   disabled: z.boolean(),
   /** Workspaces of theirs that run or are being started. */
@@ -85,6 +87,26 @@ export const acceptInviteInput = z.strictObject({ code: oneTimeCode, name: perso
 export type AcceptInviteInput = z.input<typeof acceptInviteInput>;
 export const acceptInviteOutput = z.strictObject({ userId, email: z.string() });
 export type AcceptInviteOutput = z.infer<typeof acceptInviteOutput>;
+
+/** A link with which a person chooses a new password; shown once, only its hash is kept, and it works once. */
+export const passwordLink = z.strictObject({ link: z.url(), expiresAt: instant });
+export type PasswordLink = z.infer<typeof passwordLink>;
+
+export const readPasswordLinkInput = z.strictObject({ code: oneTimeCode });
+export type ReadPasswordLinkInput = z.input<typeof readPasswordLinkInput>;
+/** Whose password it is for. */
+export const passwordLinkView = z.strictObject({ email: z.string(), name: z.string() });
+export type PasswordLinkView = z.infer<typeof passwordLinkView>;
+
+export const redeemPasswordLinkInput = z.strictObject({
+  code: oneTimeCode,
+  password,
+  /** Also revoke the person's access tokens, where somebody else may have known the old password. */
+  revokeTokens: z.boolean().default(false),
+});
+export type RedeemPasswordLinkInput = z.input<typeof redeemPasswordLinkInput>;
+export const redeemPasswordLinkOutput = z.strictObject({ email: z.string() });
+export type RedeemPasswordLinkOutput = z.infer<typeof redeemPasswordLinkOutput>;
 
 export const openSampleInput = z.strictObject({
   /** The team the sample user belongs to; without it the team `demo`. */

@@ -27,6 +27,12 @@ export const workspaceKernels = z.strictObject({
 });
 export type WorkspaceKernels = z.infer<typeof workspaceKernels>;
 
+export const followKernelsInput = z.strictObject({
+  id: workspaceId,
+  /** Present: a stream of server-sent events, each with all that runs then. */
+  follow: z.string().optional(),
+});
+
 /** A notebook's path below the workspace's home, without going up. */
 const notebookPath = z
   .string()

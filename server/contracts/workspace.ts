@@ -1,5 +1,6 @@
 /** Workspaces. */
 import { z } from "zod";
+import { typedAmount } from "./amount.ts";
 import {
   editedVersion,
   gpuType,
@@ -50,8 +51,8 @@ export const workspaceView = z.strictObject({
   launcher: z.string(),
   /** Null: what its launcher gives to all. */
   size: workspaceSize.nullable(),
-  /** What `%gpu attach` takes when no amount is given. */
-  defaultMilli: milli,
+  /** What `%gpu attach` takes when no amount is given, as it is typed there: `0.5`, `2`, `40G`. */
+  defaultAmount: z.string(),
   gpuType: z.string(),
   gpuPolicy,
   /** What people want. */
@@ -139,11 +140,14 @@ export const createWorkspaceInput = z.strictObject({
   name: workspaceName,
   /** The environment's word, e.g. `cuda-python`. */
   image: z.string().min(1).max(60),
+  /** One of the environment's versions that the team gets; left out: the newest of them. */
+  versionId: idOf("imv").optional(),
   /** May be left out by somebody who belongs to one team only. */
   teamId: teamId.optional(),
   /** Left out: the default size. */
   size: chosenSize.optional(),
-  defaultMilli: milli.min(1).default(500),
+  /** What `%gpu attach` takes when no amount is given: `0.5` (of a GPU), `2` (GPUs), `40G` (GPU memory). */
+  defaultAmount: typedAmount.default("0.5"),
   gpuType: gpuType.default("soft"),
   gpuPolicy: gpuPolicy.default("ask"),
   /** Mounted at `~/datasets/<name>`: everybody's, or the team's. */
@@ -178,7 +182,7 @@ export const setGpuPolicyInput = z.strictObject({
   id: workspaceId,
   gpuPolicy,
   /** What `%gpu attach` takes when no amount is given, and what the first use attaches. */
-  defaultMilli: milli.min(1),
+  defaultAmount: typedAmount,
   version: editedVersion,
 });
 export type SetGpuPolicyInput = z.input<typeof setGpuPolicyInput>;

@@ -21,16 +21,21 @@ export async function* followEvents(
   });
   let batch = first.events;
   let said = Number.NEGATIVE_INFINITY;
-  do {
-    if (Date.now() - said >= FOLLOWED_EVERY_MS) {
-      said = Date.now();
-      await follow(ctx, input);
-    }
-    for (const event of batch) {
-      after = event.seq;
-      yield { id: String(event.seq), event: "workspace-event", data: event };
-    }
-    if (batch.length < input.limit && (await signals.next()).done === true) return;
-    batch = (await events(await renewed(ctx), { ...input, after })).events;
-  } while (!signal.aborted);
+  try {
+    do {
+      if (Date.now() - said >= FOLLOWED_EVERY_MS) {
+        said = Date.now();
+        await follow(ctx, input);
+      }
+      for (const event of batch) {
+        after = event.seq;
+        yield { id: String(event.seq), event: "workspace-event", data: event };
+      }
+      if (batch.length < input.limit && (await signals.next()).done === true) return;
+      batch = (await events(await renewed(ctx), { ...input, after })).events;
+    } while (!signal.aborted);
+  } finally {
+    // Whoever may not read on any more is not told of anything either.
+    await signals.return(undefined);
+  }
 }

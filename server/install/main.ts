@@ -22,6 +22,7 @@ const commands: Record<string, () => Promise<void>> = {
     await withDatabase(async (database) => {
       const prepared = await prepare(systemContext(database.db));
       if (prepared.state === "link") console.log(`Set-up link ${prepared.link}   (once, for 24 hours)`);
+      else if (prepared.passwordLink) console.log(`New password ${prepared.passwordLink.link}   (once, for 24 hours)`);
       else console.log("The database is up to date.");
     });
   },

@@ -189,7 +189,7 @@ it("more quota may be asked for a later time: it begins and ends alone, for thos
 it("more of a guarantee for a later time is proved against what is promised then", async () => {
   const more = { teamId: world.team, gpuType: "soft", guaranteedMilli: 1000, limitMilli: 1000, reason: "a class" };
   await reserve(world.admin.ctx, {
-    ...{ teamId: world.otherTeam, gpuType: "soft", milli: 1000, unitMilli: 500, startsAt: hours(3), endsAt: hours(5) },
+    ...{ teamId: world.otherTeam, gpuType: "soft", amount: "1", unit: "0.5", startsAt: hours(3), endsAt: hours(5) },
   });
   const decided = async (from: number, to: number) => {
     const { id } = await ask(world.member.ctx, { ...more, startsAt: hours(from), endsAt: hours(to) });
@@ -224,7 +224,7 @@ it("room for a reservation is made before it begins though nobody waits, and giv
   expect(await told()).toEqual([null, null]);
   const soon = new Date(Date.now() + 60_000).toISOString();
   const { id } = await reserve(world.admin.ctx, {
-    ...{ teamId: world.otherTeam, userId: world.outsider.id, gpuType: "soft", milli: 500, unitMilli: 500 },
+    ...{ teamId: world.otherTeam, userId: world.outsider.id, gpuType: "soft", amount: "0.5", unit: "0.5" },
     ...{ startsAt: soon, endsAt: hours(1) },
   });
   await advanceOverdue(world.system);
@@ -239,7 +239,7 @@ it("room for a reservation is made before it begins though nobody waits, and giv
 it("what is reserved for one person is given up when they leave the team or their account is closed", async () => {
   const both = { [world.team]: "member", [world.otherTeam]: "member" } as const;
   const { id: userId } = await makePerson(world.db, { name: "Mo", teams: both });
-  const class_ = { gpuType: "soft", milli: 250, unitMilli: 250, startsAt: hours(1), endsAt: hours(2) };
+  const class_ = { gpuType: "soft", amount: "0.25", unit: "0.25", startsAt: hours(1), endsAt: hours(2) };
   const here = await reserve(world.admin.ctx, { ...class_, teamId: world.team, userId });
   const there = await reserve(world.admin.ctx, { ...class_, teamId: world.otherTeam, userId });
   const shared = await reserve(world.admin.ctx, { ...class_, teamId: world.team });
@@ -276,25 +276,25 @@ it("what is reserved for a team that takes whole cards is whole GPUs", async () 
   await setPolicy(world.admin.ctx, {
     ...{ teamId: world.team, maxLeaseSeconds: null, idleSeconds: null, coTenancy: "whole-cards" },
   });
-  const reservation = (milli: number, unitMilli: number) =>
+  const reservation = (amount: string, unit: string) =>
     reserve(world.admin.ctx, {
-      ...{ teamId: world.team, gpuType: "soft", milli, unitMilli, startsAt: hours(1), endsAt: hours(3) },
+      ...{ teamId: world.team, gpuType: "soft", amount, unit, startsAt: hours(1), endsAt: hours(3) },
     });
-  await expect(reservation(500, 500)).rejects.toThrow("milli: This team takes whole GPUs only");
-  await expect(reservation(1000, 500)).rejects.toThrow("unitMilli: This team takes whole GPUs only");
+  await expect(reservation("0.5", "0.5")).rejects.toThrow("amount: This team takes whole GPUs only");
+  await expect(reservation("1", "0.5")).rejects.toThrow("unit: This team takes whole GPUs only");
   // Half a guarantee and half of another team's need a card each beside it.
-  expect(await code(reservation(1000, 1000))).toBe("quota");
+  expect(await code(reservation("1", "1"))).toBe("quota");
   await world.db.update(quotas).set({ guaranteedMilli: 0 }).where(eq(quotas.teamId, world.team));
-  expect(await code(reservation(1000, 1000))).toBe("done");
+  expect(await code(reservation("1", "1"))).toBe("done");
 });
 
 it("a reservation and a calendar are refused where the guarantees of then leave no room", async () => {
-  const reservation = (milli: number) =>
+  const reservation = (amount: string) =>
     reserve(world.admin.ctx, {
-      ...{ teamId: world.team, gpuType: "soft", milli, unitMilli: 500, startsAt: hours(1), endsAt: hours(3) },
+      ...{ teamId: world.team, gpuType: "soft", amount, unit: "0.5", startsAt: hours(1), endsAt: hours(3) },
     });
-  expect(await code(reservation(1500))).toBe("quota");
-  expect(await code(reservation(1000))).toBe("done");
+  expect(await code(reservation("1.5"))).toBe("quota");
+  expect(await code(reservation("1"))).toBe("done");
   const night = { fromMinute: 0, toMinute: 10_079, guaranteedMilli: 1500, limitMilli: 2000 };
   const windows = { teamId: world.team, gpuType: "soft", windows: [night] };
   expect(await code(setQuotaWindows(world.admin.ctx, windows))).toBe("quota");

@@ -15,7 +15,9 @@ export async function launchAgain(taken: readonly string[]): Promise<LaunchAgain
   const team = person.teams.find(({ id }) => id === asked.teamId);
   const image = images.find(({ name }) => name === asked.image);
   if (team === undefined || image === undefined) return undefined;
-  if (image.teamIds !== null && !image.teamIds.includes(team.id)) return undefined;
+  if (!isFor(image, team.id)) return undefined;
+  const version = image.versions.find(({ id }) => id === asked.versionId);
+  if (asked.versionId !== undefined && (version === undefined || !isFor(version, team.id))) return undefined;
   const launcher = launcherFor(asked.image) ?? "";
   const mountable = choicesFor(datasets, team.id).filter(({ refusals }) => refusals[launcher] === undefined);
   const mounted = asked.datasets.map((id) => mountable.find((each) => each.id === id)?.name);
@@ -23,9 +25,12 @@ export async function launchAgain(taken: readonly string[]): Promise<LaunchAgain
   const size = firstChoice(sizeChoices(sizes, team.id, launcher), asked.size);
   return {
     asked: { ...asked, size, name: freeName(asked.name, taken) },
-    like: { title, team: team.name, datasets: mounted.flatMap((name) => name ?? []) },
+    like: { title, version: version?.version, team: team.name, datasets: mounted.flatMap((name) => name ?? []) },
   };
 }
+
+const isFor = ({ teamIds }: { teamIds: string[] | null }, teamId: string) =>
+  teamIds === null || teamIds.includes(teamId);
 
 /** `notebooks`, `notebooks-2`, …: the first that nobody has yet. */
 export function freeName(wanted: string, taken: readonly string[]): string {

@@ -420,7 +420,7 @@ def own_lease(status, pid, start_time):
 
 
 def _way_to_one(workspace):
-    size = amount(workspace["defaultMilli"])
+    size = workspace["defaultAmount"]
     policy = workspace["gpuPolicy"]
     if policy == "never":
         return "This workspace borrows none (GPU policy: never)"

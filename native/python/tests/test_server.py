@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 
 ANSWERS = {
     "/v1/status": {
-        "workspace": {"id": "ws", "name": "w", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
+        "workspace": {"id": "ws", "name": "w", "defaultAmount": "0.5", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
         "team": {"name": "vision", "quotas": [{"gpuType": "soft", "limitMilli": 1000}]},
         "free": [{"gpuType": "soft", "grantedAtOnceMilli": 750}],
         "leases": [],

@@ -23,7 +23,7 @@ LEASE = {
     "expiresAt": "2026-11-21T15:30:00.000Z",
 }
 STATUS = {
-    "workspace": {"id": "ws-1", "name": "one", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
+    "workspace": {"id": "ws-1", "name": "one", "defaultAmount": "0.5", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
     "team": {
         "name": "vision",
         "quotas": [{"gpuType": "soft", "guaranteedMilli": 500, "limitMilli": 1000, "usedMilli": 500}],
@@ -227,6 +227,11 @@ def test_status_without_a_gpu():
 def test_status_says_how_the_workspace_comes_to_a_gpu(policy, says):
     workspace = {**STATUS["workspace"], "gpuPolicy": policy}
     assert says in _text.status({**STATUS, "workspace": workspace}, None, NOW).splitlines()[0]
+
+
+def test_status_names_a_default_that_is_memory_as_it_is_typed():
+    workspace = {**STATUS["workspace"], "defaultAmount": "40G", "defaultMilli": 284}
+    assert "Borrow one: %gpu attach 40G" in _text.status({**STATUS, "workspace": workspace}, None, NOW)
 
 
 def test_status_says_when_nothing_would_be_granted():
@@ -526,7 +531,7 @@ def test_a_lease_of_the_workspace_is_every_notebooks_own():
 
 def test_the_panel_offers_the_teams_types_and_lists_what_was_borrowed():
     status = {
-        "workspace": {"id": "ws", "name": "w", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
+        "workspace": {"id": "ws", "name": "w", "defaultAmount": "0.5", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
         "team": {
             "name": "vision",
             "quotas": [

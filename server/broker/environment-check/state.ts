@@ -1,6 +1,7 @@
 /** Reads and writes of proposed environments by the loop that checks them. Every write names the check it is about. */
 import { and, asc, eq, inArray, isNull, ne, sql } from "drizzle-orm";
 import { audit, inTransaction, systemContext } from "#server/context.ts";
+import { formatMilli } from "#server/contracts/amount.ts";
 import { type Proposal, proposal } from "#server/contracts/image.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { gpuServers, gpus, images, imageVersions, quotas, workspaces } from "#server/db/schema/index.ts";
@@ -82,7 +83,7 @@ export async function testWorkspace(db: Database, row: Checked): Promise<string>
     await tx.db.insert(workspaces).values({
       ...{ id, name: `test of ${row.name} ${id.slice(-6)}`, ownerId: proposedBy, teamId, launcher },
       ...{ imageVersionId: row.id, desired: "running", observed: "pending", createdAt: tx.now() },
-      ...(gpu === undefined ? {} : { gpuType: gpu.gpuType, defaultMilli: gpu.milli }),
+      ...(gpu === undefined ? {} : { gpuType: gpu.gpuType, defaultAmount: formatMilli(gpu.milli) }),
     });
     await audit(tx, { action: "image.test", subject: row.id, teamId, detail: { name: row.name, workspace: id } });
     await notify(tx.db, "workspace", id);

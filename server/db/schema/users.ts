@@ -68,13 +68,13 @@ export const accessTokens = pgTable(
 
 /**
  * One-time links and codes, kept as SHA-256: the set-up link, invitations, the hand-over to a workspace's
- * hostname, the window of the sample user, and the token that lets a gpud join.
+ * hostname, the window of the sample user, the link for a new password, and the token that lets a gpud join.
  */
 export const oneTimeCodes = pgTable(
   "one_time_codes",
   {
     id: id(),
-    kind: text("kind", { enum: ["setup", "invite", "handover", "sample", "gpud-join"] }).notNull(),
+    kind: text("kind", { enum: ["setup", "invite", "handover", "sample", "password", "gpud-join"] }).notNull(),
     secretHash: text("secret_hash").notNull(),
     userId: text("user_id").references(() => users.id, { onDelete: "cascade" }),
     teamId: text("team_id"),

@@ -28,8 +28,11 @@ export const workspaces = pgTable(
     /** The cluster's own id of the pod that this is. */
     podUid: text("pod_uid"),
     launcher: text("launcher").notNull(),
-    /** What `%gpu attach` takes when no amount is given, and the type its profile shows before anything is attached. */
-    defaultMilli: integer("default_milli").notNull().default(500),
+    /**
+     * What `%gpu attach` takes when no amount is given, as somebody typed it (`typedAmount`); and below it, the type that
+     * its profile shows before anything is attached.
+     */
+    defaultAmount: text("default_amount").notNull().default("0.5"),
     /** How it comes to a GPU. */
     gpuPolicy: text("gpu_policy", { enum: ["never", "ask", "first-use"] })
       .notNull()

@@ -106,15 +106,15 @@ it("a reservation says whom it displaces: who has borrowed, and lasts until then
       expiresAt: new Date(hours(lasts)),
     });
   }
-  const reservation = (milli: number) => ({
-    ...{ teamId: world.otherTeam, gpuType: "soft", milli, unitMilli: 500, startsAt: hours(3), endsAt: hours(5) },
+  const reservation = (amount: string) => ({
+    ...{ teamId: world.otherTeam, gpuType: "soft", amount, unit: "0.5", startsAt: hours(3), endsAt: hours(5) },
   });
   // The device whose lease has ended by then is enough for one; the whole pool is not.
-  expect(await preview(ctx, reservation(500))).toMatchObject({ refusal: null, displaced: [] });
-  expect(await preview(ctx, reservation(1500))).toMatchObject({
+  expect(await preview(ctx, reservation("0.5"))).toMatchObject({ refusal: null, displaced: [] });
+  expect(await preview(ctx, reservation("1.5"))).toMatchObject({
     ...{ refusal: null, displaced: [{ who: "Max", teamName: "vision", milli: 1000 }] },
   });
-  expect(await preview(ctx, reservation(2000))).toMatchObject({ displaced: [], packing: [{}, {}] });
+  expect(await preview(ctx, reservation("2"))).toMatchObject({ displaced: [], packing: [{}, {}] });
   expect(await world.db.select().from(reservations)).toEqual([]);
 });
 
@@ -131,7 +131,7 @@ it("a reservation is given up by its team's lead, and by nobody else's", async (
 
 it("a reservation may be for one member: inside their ceiling, named to their team, and gone when they leave it", async () => {
   const { ctx } = world.admin;
-  const of = { teamId: world.team, gpuType: "soft", milli: 500, unitMilli: 500, startsAt: hours(1), endsAt: hours(2) };
+  const of = { teamId: world.team, gpuType: "soft", amount: "0.5", unit: "0.5", startsAt: hours(1), endsAt: hours(2) };
   expect(await code(create(ctx, { ...of, userId: world.outsider.id }))).toBe("invalid");
   const quota = { guaranteedMilli: 500, limitMilli: 1000, personMilli: 500 };
   await setQuota(ctx, { teamId: world.team, gpuType: "soft", ...quota });
@@ -140,7 +140,7 @@ it("a reservation may be for one member: inside their ceiling, named to their te
   const made = await create(ctx, input);
   expect(made).toMatchObject({ userId: world.member.id, userName: "Max" });
   expect(await code(create(ctx, { ...input, startsAt: hours(1.5) }))).toBe("invalid");
-  expect(await code(create(ctx, { ...input, startsAt: hours(2), endsAt: hours(3), milli: 250 }))).toBe("done");
+  expect(await code(create(ctx, { ...input, startsAt: hours(2), endsAt: hours(3), amount: "0.25" }))).toBe("done");
   const { reservations: seen } = await listReservations(world.colleague.ctx);
   expect(seen.map(({ userName, milli }) => [userName, milli])).toEqual([
     ["Max", 500],

@@ -64,7 +64,7 @@ it("what is read says by whose clocks its hours are", async () => {
 it("a reservation beyond a change of the clocks is proved by those of its own time", async () => {
   await setOffice(1500);
   const reserve = (from: string, to: string) => {
-    const amounts = { teamId: world.otherTeam, gpuType: "soft", milli: 1000, unitMilli: 500 };
+    const amounts = { teamId: world.otherTeam, gpuType: "soft", amount: "1", unit: "0.5" };
     return create(world.admin.ctx, { ...amounts, startsAt: `${from}:00Z`, endsAt: `${to}:00Z` });
   };
   await expect(reserve("2027-07-12T05:00", "2027-07-12T07:30")).rejects.toMatchObject({

@@ -48,8 +48,13 @@ export async function readImages(ctx: Context, of: { name?: string; teamIds?: st
     const isHere =
       proposed?.source.kind === "image" || cluster === undefined || Object.hasOwn(cluster.environments, image.name);
     if (!isHere && launcherFor(image.name) === "kubernetes") continue;
+    const approvedAt = version.approvedAt?.toISOString() ?? null;
+    const atLeast = proposed?.atLeast ?? null;
+    const launched = { id: version.id, version: version.version, teamIds, atLeast, approvedAt };
     const known = views.get(image.id);
     if (known !== undefined) {
+      const isKept = version.check !== null || known.versions.every((each) => each.approvedAt !== null);
+      if (isKept) known.versions.push(launched);
       known.older.push({ id: version.id, version: version.version });
       known.teamIds = known.teamIds === null || teamIds === null ? null : [...new Set([...known.teamIds, ...teamIds])];
       continue;
@@ -57,7 +62,6 @@ export async function readImages(ctx: Context, of: { name?: string; teamIds?: st
     const { id, name, title, description } = image;
     const { buildState, buildMessage } = version;
     const approved = version.approvedAt === null ? null : { by: approvedBy, at: version.approvedAt.toISOString() };
-    const atLeast = proposed?.atLeast ?? null;
     const newest = {
       id: version.id,
       version: version.version,
@@ -67,7 +71,7 @@ export async function readImages(ctx: Context, of: { name?: string; teamIds?: st
       atLeast,
       approved,
     };
-    views.set(id, { id, name, title, description, teamIds, version: newest, older: [] });
+    views.set(id, { id, name, title, description, teamIds, version: newest, older: [], versions: [launched] });
   }
   return [...views.values()];
 }

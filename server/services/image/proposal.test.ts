@@ -189,3 +189,48 @@ it("retired and approved again, it is offered to whom it was before, and what wa
   for (const { id } of earlier) expect(after.find((each) => each.id === id)?.state).toBe("retired");
   await setState(world.admin.ctx, { id: second, state: "retired" });
 });
+
+it("is launched in any version that the team gets, the newest unless one is named, and again in the same", async () => {
+  const [first, second, third] = [
+    await checked(world.lead, "passed"),
+    await checked(world.lead, "passed"),
+    await checked(world.lead, "passed"),
+  ];
+  await approve(world.admin.ctx, { id: first, ...everybody });
+  await approve(world.admin.ctx, { id: second, ...everybody });
+  await approve(world.admin.ctx, { id: third, teamIds: [world.otherTeam] });
+  const words = async ({ ctx }: Person) => (await list(ctx)).images.find(({ name }) => name === "words");
+  expect((await words(world.member))?.versions.slice(0, 2).map(({ id }) => id)).toEqual([second, first]);
+  expect((await words(world.outsider))?.versions.slice(0, 3).map(({ id }) => id)).toEqual([third, second, first]);
+
+  const launch = async (name: string, versionId?: string) => {
+    const { id } = await create(world.member.ctx, { name, image: "words", versionId });
+    const [row] = await test.db.select().from(workspaces).where(eq(workspaces.id, id));
+    return { id, versionId: row?.imageVersionId };
+  };
+  const older = await launch("older", first);
+  expect(older.versionId).toBe(first);
+  // It keeps it, is offered the newest, and so is what is made like it.
+  expect(await get(world.member.ctx, { id: older.id })).toMatchObject({ update: { id: second } });
+  expect(await lastLaunch(world.member.ctx)).toMatchObject({ image: "words", versionId: first });
+  const again = await duplicate(world.member.ctx, { id: older.id, name: "older again" });
+  const [copy] = await test.db.select().from(workspaces).where(eq(workspaces.id, again.id));
+  expect(copy?.imageVersionId).toBe(first);
+
+  const newest = await launch("newest");
+  expect(newest.versionId).toBe(second);
+  expect(await lastLaunch(world.member.ctx)).toMatchObject({ image: "words", versionId: undefined });
+  // What came after it does not make it an older one that somebody chose.
+  const fourth = await checked(world.lead, "passed");
+  await approve(world.admin.ctx, { id: fourth, ...everybody });
+  expect(await lastLaunch(world.member.ctx)).toMatchObject({ versionId: undefined });
+
+  for (const notTheirs of [third, await checked(world.lead, "passed"), world.imageVersionId]) {
+    await expect(launch("not theirs", notTheirs)).rejects.toMatchObject({
+      code: "refused",
+      message: expect.stringMatching(/^versionId: Your team is not offered this version of/) as string,
+    });
+  }
+  await setState(world.admin.ctx, { id: fourth, state: "retired" });
+  await expect(launch("retired", first)).rejects.toMatchObject({ code: "not-found" });
+});

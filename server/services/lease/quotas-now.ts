@@ -78,6 +78,7 @@ function quotaNow(quota: QuotaRow, world: World, person: UserPrincipal): TeamQuo
     ),
     capacityMilli: open.length * 1000,
     freeMilli: rooms.reduce((sum, room) => sum + Math.max(0, room.freeMilli), 0),
+    deviceMemoryBytes: Math.max(0, ...open.map(({ memoryBytes }) => memoryBytes)),
     queued: world.queue.length,
   };
 }

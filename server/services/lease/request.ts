@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { WorkspacePrincipal } from "#server/auth/principal.ts";
 import { authorize, type Context } from "#server/context.ts";
+import { parseAmounts } from "#server/contracts/amount.ts";
 import {
   type LeaseReason,
   type LeaseRequestAnswer,
@@ -10,7 +11,6 @@ import {
 import { gpuServers, gpus } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
-import { parseAmounts } from "#server/scheduler/amount.ts";
 import { ask } from "./advance-together.ts";
 import { standingOf } from "./standing.ts";
 
@@ -36,7 +36,7 @@ export async function request(ctx: Context, raw: LeaseRequestInput): Promise<Lea
     const message = "This workspace borrows no GPU: its GPU policy is never.";
     return refused({ rule: "gpu-policy", message, hint: "its owner changes that under Settings in the portal" });
   }
-  const parsed = parseAmounts(input.amount, input.memory, workspace.defaultMilli);
+  const parsed = parseAmounts(input.amount, input.memory, workspace.defaultAmount);
   if (!parsed.ok) return refused(parsed.reason);
   const type = await gpuTypeOf(ctx, input, workspace.gpuType, knownTypes);
   if (!type.ok) return refused(type.reason);

@@ -13,7 +13,7 @@ import { DEFAULT_MAX_LEASE_SECONDS } from "./policy.ts";
 import { gpuTypesNow } from "./world.ts";
 
 export type Standing = {
-  workspace: Pick<typeof workspaces.$inferSelect, "desired" | "defaultMilli" | "gpuType" | "gpuPolicy"> | undefined;
+  workspace: Pick<typeof workspaces.$inferSelect, "desired" | "defaultAmount" | "gpuType" | "gpuPolicy"> | undefined;
   /** Name of its owner. */
   who: string;
   longestSeconds: number;
@@ -24,10 +24,10 @@ export type Standing = {
 
 /** By workspace; those who ask at one time are read together. */
 export const standingOf = groupOf<Database | Transaction, Group<string, Standing>>((db) => {
-  const { id, desired, defaultMilli, gpuType, gpuPolicy } = workspaces;
+  const { id, desired, defaultAmount, gpuType, gpuPolicy } = workspaces;
   const query = db
     .select({
-      ...{ id, desired, defaultMilli, gpuType, gpuPolicy },
+      ...{ id, desired, defaultAmount, gpuType, gpuPolicy },
       who: users.name,
       longestSeconds: teamPolicies.maxLeaseSeconds,
       knownTypes: gpuTypesNow,

@@ -1,6 +1,7 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
+import { parseAmount } from "#server/contracts/amount.ts";
 import type { DeviceNeeds, LeaseStatus } from "#server/contracts/lease.ts";
 import { compareNames } from "#server/contracts/names.ts";
 import { gpuPrices, imageVersions, leases, quotas, teams, workspaces } from "#server/db/schema/index.ts";
@@ -11,6 +12,7 @@ import { WHOLE } from "#server/scheduler/amount.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
 import { guaranteedNow, usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
+import { chargeFor } from "./asking.ts";
 import { idleEndOf } from "./holder.ts";
 import { workspacePrincipal } from "./request.ts";
 import { computePercent, recentGpuTime, runningOf } from "./usage.ts";
@@ -62,7 +64,8 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
     workspace: {
       id: workspaceId,
       name: found.workspace.name,
-      defaultMilli: found.workspace.defaultMilli,
+      defaultAmount: found.workspace.defaultAmount,
+      defaultMilli: defaultMilliOf(found, worlds.get(found.workspace.gpuType)),
       gpuType: found.workspace.gpuType,
       gpuPolicy: found.workspace.gpuPolicy,
     },
@@ -87,6 +90,17 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
       .filter((parts) => input.leaseId === undefined || parts.some(({ lease }) => lease.id === input.leaseId))
       .map((parts) => entryOf(parts, { gpuTimes, worlds, hourMicro, now })),
   };
+}
+
+/** What the default comes to in parts of a GPU; a whole one where nobody knows how much memory one has. */
+function defaultMilliOf(
+  { workspace, needs }: { workspace: { defaultAmount: string }; needs: DeviceNeeds | null },
+  world: World | undefined,
+): number {
+  const parsed = parseAmount(workspace.defaultAmount);
+  if (!parsed.ok || world === undefined) return WHOLE;
+  const charge = chargeFor({ amount: parsed.amount, needs }, world);
+  return charge.ok ? charge.milli : WHOLE;
 }
 
 /** The parts of each lease, in order: a lease of several GPUs has one for each. */

@@ -14,6 +14,7 @@ import { formatQuota, WHOLE } from "#server/scheduler/amount.ts";
 import { inUtc } from "#server/scheduler/calendar.ts";
 import { lockGpuType } from "#server/services/lease/world.ts";
 import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
+import { inParts } from "./amounts.ts";
 import { type Occurrence, occurrencesOf } from "./occurrences.ts";
 import { selectReservations, viewOf } from "./view.ts";
 
@@ -32,9 +33,10 @@ export async function createProved(
   raw: CreateReservationInput,
 ): Promise<{ made: CreatedReservation; spareMilli: number }> {
   authorize(ctx.principal, "reservation.create");
-  const { startsAt, endsAt, repeat, ...input } = parse(createReservationInput, raw);
+  const { startsAt, endsAt, repeat, amount, unit, ...given } = parse(createReservationInput, raw);
   const occurrences = occurrencesOf({ startsAt: new Date(startsAt), endsAt: new Date(endsAt) }, repeat);
   return await inTransaction(ctx, async (tx) => {
+    const input = { ...given, ...(await inParts(tx, { gpuType: given.gpuType, amount, unit })) };
     await lockGpuType(tx.db, input.gpuType);
     const [quota] = await tx.db
       .select({ personMilli: quotas.personMilli, coTenancy: teamPolicies.coTenancy })
@@ -78,8 +80,8 @@ export async function createProved(
 /** Who takes whole cards only is charged for whole ones: a part of one that is kept for them is of no use to anybody. */
 function refuseParts({ milli, unitMilli }: { milli: number; unitMilli: number }): void {
   const whole = "This team takes whole GPUs only (its policy).";
-  if (milli % WHOLE !== 0) throw new SluiceError("invalid", `milli: ${whole} Reserve 1, 2 or more.`);
-  if (unitMilli % WHOLE !== 0) throw new SluiceError("invalid", `unitMilli: ${whole} Reserve for leases of 1.`);
+  if (milli % WHOLE !== 0) throw new SluiceError("invalid", `amount: ${whole} Reserve 1, 2 or more.`);
+  if (unitMilli % WHOLE !== 0) throw new SluiceError("invalid", `unit: ${whole} Reserve for leases of 1.`);
 }
 
 type ForMember = Pick<typeof reservations.$inferSelect, "teamId" | "gpuType" | "milli"> & { userId: string };
@@ -111,7 +113,7 @@ async function refuseForMember(
     if (beside.reduce((sum, one) => sum + one.milli, milli) <= personMilli) continue;
     throw new SluiceError(
       "invalid",
-      `milli: Each person of the team may hold at most ${formatQuota(personMilli)} ${gpuType} at once, and would have more reserved at ${inUtc(startsAt.getTime())}. Reserve less, or raise that first.`,
+      `amount: Each person of the team may hold at most ${formatQuota(personMilli)} ${gpuType} at once, and would have more reserved at ${inUtc(startsAt.getTime())}. Reserve less, or raise that first.`,
     );
   }
 }

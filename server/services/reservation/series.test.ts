@@ -25,8 +25,8 @@ const code = (promise: Promise<unknown>) =>
     (error: { code?: string }) => error.code,
   );
 /** Tuesdays from 10 to 12 in Berlin, whose clocks change on 28 March. */
-const lesson = (milli = 1000) => ({
-  ...{ teamId: world.team, gpuType: "soft", milli, unitMilli: 500 },
+const lesson = (amount = "1") => ({
+  ...{ teamId: world.team, gpuType: "soft", amount, unit: "0.5" },
   ...{ startsAt: "2027-03-16T09:00:00Z", endsAt: "2027-03-16T11:00:00Z" },
   repeat: { until: "2027-04-06", timeZone: "Europe/Berlin" },
 });
@@ -55,7 +55,7 @@ it("a series is reserved at once: rows of their own, at the same times of day, o
 
 it("a series that does not fit in one week is refused whole, and the refusal names when", async () => {
   const other = { ...lesson(), startsAt: "2027-03-30T09:00:00Z", endsAt: "2027-03-30T10:00:00Z", repeat: undefined };
-  const { id } = await create(world.admin.ctx, { ...other, teamId: world.otherTeam, milli: 500 });
+  const { id } = await create(world.admin.ctx, { ...other, teamId: world.otherTeam, amount: "0.5" });
   await expect(create(world.admin.ctx, lesson())).rejects.toMatchObject({
     ...{ code: "quota", detail: { at: "2027-03-30T09:00:00.000Z" } },
     message: expect.stringContaining("has no place at 2027-03-30 09:00 UTC") as string,
@@ -74,18 +74,18 @@ it("a series that does not fit in one week is refused whole, and the refusal nam
 it("a series for one member keeps their ceiling in every week", async () => {
   const quota = { guaranteedMilli: 500, limitMilli: 1000, personMilli: 500 };
   await setQuota(world.admin.ctx, { teamId: world.team, gpuType: "soft", ...quota });
-  const own = { ...lesson(500), userId: world.member.id };
-  const beside = { ...own, milli: 250, startsAt: "2027-03-30T09:30:00Z", endsAt: "2027-03-30T12:00:00Z" };
+  const own = { ...lesson("0.5"), userId: world.member.id };
+  const beside = { ...own, amount: "0.25", startsAt: "2027-03-30T09:30:00Z", endsAt: "2027-03-30T12:00:00Z" };
   await create(world.admin.ctx, { ...beside, repeat: undefined });
   await expect(create(world.admin.ctx, own)).rejects.toThrow("more reserved at 2027-03-30 08:00 UTC");
-  expect(await code(create(world.admin.ctx, { ...own, milli: 250 }))).toBe("done");
+  expect(await code(create(world.admin.ctx, { ...own, amount: "0.25" }))).toBe("done");
 });
 
 it("of a series one is given up alone, or with all that follow", async () => {
   const { ctx } = world.lead;
-  const made = await create(world.admin.ctx, lesson(500));
+  const made = await create(world.admin.ctx, lesson("0.5"));
   const [first, second = "", third = "", fourth = ""] = [made.id, ...made.following.map(({ id }) => id)];
-  const other = await create(world.admin.ctx, lesson(250));
+  const other = await create(world.admin.ctx, lesson("0.25"));
   for (const person of [world.member, world.outsider])
     expect(await code(remove(person.ctx, { id: second, following: "true" }))).toBe("forbidden");
   const left = async () => {
@@ -102,7 +102,7 @@ it("of a series one is given up alone, or with all that follow", async () => {
     { subject: third, detail: { before: { id: third }, following: [{ id: fourth }] } },
     { subject: first, detail: { before: { id: first } } },
   ]);
-  const { id } = await create(world.admin.ctx, { ...lesson(250), repeat: undefined });
+  const { id } = await create(world.admin.ctx, { ...lesson("0.25"), repeat: undefined });
   await remove(ctx, { id, following: "true" });
   expect((await list(ctx)).reservations).toHaveLength(5);
 });

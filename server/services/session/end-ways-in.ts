@@ -1,18 +1,35 @@
 import { and, eq, inArray, isNull, or, type SQL } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
-import { accessTokens, gatewaySessions, sessions } from "#server/db/schema/index.ts";
+import { accessTokens, gatewaySessions, oneTimeCodes, sessions } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 
 /**
- * Ends every way that a person has into the portal now: browser sessions, those that they opened as the sample user, and
- * access tokens.
+ * Ends every way that a person has into the portal now: browser sessions, those that they opened as the sample user,
+ * access tokens, and links for a new password.
  */
 export async function endWaysIn(tx: Context, userId: string): Promise<void> {
+  await endSessionsOf(tx, userId);
+  await endTokens(tx, userId);
+  await endPasswordLinks(tx, userId);
+}
+
+/** Ends a person's browser sessions, and those that they opened as the sample user. */
+export async function endSessionsOf(tx: Context, userId: string): Promise<void> {
   await endSessions(tx, or(eq(sessions.userId, userId), eq(sessions.openedBy, userId)));
+}
+
+export async function endTokens(tx: Context, userId: string): Promise<void> {
   await tx.db
     .update(accessTokens)
     .set({ revokedAt: tx.now() })
     .where(and(eq(accessTokens.userId, userId), isNull(accessTokens.revokedAt)));
+}
+
+/** Links that were made for this person and not used open nothing any more. */
+export async function endPasswordLinks(tx: Context, userId: string): Promise<void> {
+  await tx.db
+    .delete(oneTimeCodes)
+    .where(and(eq(oneTimeCodes.kind, "password"), eq(oneTimeCodes.userId, userId), isNull(oneTimeCodes.usedAt)));
 }
 
 /** Ends the windows that somebody opened as the sample user. */

@@ -1,6 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
+import { sweepAttempts } from "#server/auth/attempts.ts";
 import { verifyPassword } from "#server/auth/password.ts";
-import { countAttempt, forgiveAttempts, sweepAttempts } from "#server/auth/sign-in-limit.ts";
+import { countAttempt, forgiveAttempts } from "#server/auth/sign-in-limit.ts";
 import { audit, authorize, type Context } from "#server/context.ts";
 import { type SignInInput, signInInput } from "#server/contracts/session.ts";
 import { users } from "#server/db/schema/index.ts";

@@ -1,5 +1,5 @@
 import { lt } from "drizzle-orm";
-import { sweepAttempts } from "#server/auth/sign-in-limit.ts";
+import { sweepAttempts } from "#server/auth/attempts.ts";
 import { authorize, type Context } from "#server/context.ts";
 import { gatewaySessions, oneTimeCodes, sessions } from "#server/db/schema/index.ts";
 

@@ -11,6 +11,7 @@ import { complete } from "#server/services/setup/complete.ts";
 import { prepare } from "#server/services/setup/prepare.ts";
 import { status } from "#server/services/setup/status.ts";
 import { write } from "#server/services/setup-step/write.ts";
+import { redeemPasswordLink } from "#server/services/user/redeem-password-link.ts";
 
 let test: TestDatabase;
 let system: Context;
@@ -23,6 +24,7 @@ beforeEach(async () => {
 afterEach(async () => {
   delete process.env.SLUICE_ADMIN_EMAIL;
   delete process.env.SLUICE_ADMIN_PASSWORD;
+  delete process.env.SLUICE_PASSWORD_LINK_FOR;
   resetEnv();
   await test.drop();
 });
@@ -90,6 +92,19 @@ describe("unattended", () => {
     expect(await prepare(system)).toEqual({ state: "done", made: true });
     expect(await prepare(system)).toEqual({ state: "done", made: false });
     expect(await test.db.select().from(users)).toMatchObject([{ email: "ops@example.org", isAdmin: true }]);
+  });
+
+  it("lets an admin who forgot the password back in, where nobody else could", async () => {
+    await complete(nobody, { ...form, code: await linkCode() });
+    process.env.SLUICE_PASSWORD_LINK_FOR = "Ada@Example.org";
+    resetEnv();
+    const prepared = await prepare(system);
+    if (prepared.state !== "done") throw new Error("There is an admin.");
+    const code = prepared.passwordLink?.link.split("/").at(-1) ?? "";
+    expect(await redeemPasswordLink(nobody, { code, password: "better horse" })).toEqual({ email: "ada@example.org" });
+    process.env.SLUICE_PASSWORD_LINK_FOR = "nobody@example.org";
+    resetEnv();
+    await expect(prepare(system)).rejects.toThrow("nobody here has the e-mail nobody@example.org");
   });
 
   it("wants both variables", async () => {

@@ -138,7 +138,7 @@ describe("archiving a team", () => {
     const { link } = await invite(world.lead.ctx, { email: "new@example.org", teamId: world.team });
     await setStop(world.admin.ctx, { scope: "team", subjectId: world.team, reason: "moving" });
     // What is reserved for the team keeps a device from the other one.
-    const reserved = { teamId: world.team, gpuType: "soft", milli: 1000, unitMilli: 1000, startsAt, endsAt };
+    const reserved = { teamId: world.team, gpuType: "soft", amount: "1", unit: "1", startsAt, endsAt };
     await reserve(world.admin.ctx, reserved);
     expect((await attach(world.outsider, world.otherTeam)).state).toBe("granted");
     const second = await attach(world.outsider, world.otherTeam, { name: "second" });
@@ -215,7 +215,7 @@ describe("archiving a team", () => {
     // These are of a quota, which it has none of.
     const windows = [{ fromMinute: 0, toMinute: 60, guaranteedMilli: 0, limitMilli: 500 }];
     expect(await code(setQuotaWindows(ctx, { teamId, gpuType: "soft", windows }))).toBe("not-found");
-    expect(await code(reserve(ctx, { teamId, gpuType: "soft", milli: 500, unitMilli: 500, ...when }))).not.toBe("done");
+    expect(await code(reserve(ctx, { teamId, gpuType: "soft", amount: "0.5", unit: "0.5", ...when }))).not.toBe("done");
     // Who was signed in as a member when it happened.
     const launching = { name: "late", image: "cuda-python", teamId };
     expect(await refusal(createWorkspace(world.member.ctx, launching))).toBe(ARCHIVED);

@@ -2,6 +2,7 @@ import { and, asc, count, eq, inArray } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { UserView } from "#server/contracts/user.ts";
 import { memberships, teams, users, workspaces } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
 
 export type UserRow = typeof users.$inferSelect;
 
@@ -9,12 +10,19 @@ export type UserRow = typeof users.$inferSelect;
 export async function viewsOf(ctx: Context, rows: readonly UserRow[]): Promise<UserView[]> {
   const ids = rows.map(({ id }) => id);
   const [teamsOf, runningOf] = await Promise.all([readTeamsOf(ctx, ids), readRunningOf(ctx, ids)]);
-  return rows.map(({ id, email, name, isAdmin, adminByGroup, isSample, disabledAt, createdAt }) => ({
+  return rows.map(({ id, email, name, isAdmin, adminByGroup, isSample, oidcSubject, disabledAt, createdAt }) => ({
     ...{ id, email, name, isAdmin, adminByGroup, isSample, disabled: disabledAt !== null },
+    byProvider: isByProvider({ oidcSubject }),
     running: runningOf.get(id) ?? 0,
     createdAt: createdAt.toISOString(),
     teams: teamsOf.get(id) ?? [],
   }));
+}
+
+/** Whether the identity provider vouches for them; a provider that is no longer set up vouches for nobody. */
+export function isByProvider({ oidcSubject }: Pick<UserRow, "oidcSubject">): boolean {
+  const { SLUICE_OIDC_ISSUER: issuer } = env();
+  return issuer !== undefined && oidcSubject?.startsWith(`${issuer}|`) === true;
 }
 
 /** One of whom it is known that they are there. */

@@ -27,7 +27,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
   try {
     return await inTransaction(ctx, async (tx) => {
       await refuseDeactivated(tx, principal.userId);
-      const version = await newestVersion(tx, input.image, teamId);
+      const version = await versionFor(tx, input, teamId);
       const id = newId("ws");
       const launcher = launcherOf(input.image);
       const size = await chooseSize(tx, { teamId, launcher, size: input.size });
@@ -39,7 +39,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
         imageVersionId: version,
         launcher,
         ...size,
-        defaultMilli: input.defaultMilli,
+        defaultAmount: input.defaultAmount,
         gpuType: input.gpuType,
         gpuPolicy: input.gpuPolicy,
         desired: "running",
@@ -51,7 +51,13 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
         action: "workspace.create",
         subject: id,
         teamId,
-        detail: { name: input.name, image: input.image, ...size, ...(datasets.length > 0 ? { datasets } : {}) },
+        detail: {
+          name: input.name,
+          image: input.image,
+          version,
+          ...size,
+          ...(datasets.length > 0 ? { datasets } : {}),
+        },
       });
       await notify(tx.db, "workspace", id);
       const [view] = await readWorkspaces(tx, eq(workspaces.id, id));
@@ -77,9 +83,17 @@ function onlyTeam(principal: UserPrincipal): string {
   return first;
 }
 
-async function newestVersion(ctx: Context, name: string, teamId: string): Promise<string> {
+type Wanted = { image: string; versionId?: string | undefined };
+
+/** The version that is named, or the newest that the team gets. */
+async function versionFor(ctx: Context, { image: name, versionId }: Wanted, teamId: string): Promise<string> {
   const [image] = await readImages(ctx, { name, teamIds: [teamId] });
-  if (image !== undefined) return image.version.id;
+  if (image !== undefined) {
+    if (versionId === undefined || image.versions.some(({ id }) => id === versionId))
+      return versionId ?? image.version.id;
+    const message = `versionId: Your team is not offered this version of ${image.title}. Choose another, or none for the newest.`;
+    throw new SluiceError("refused", message);
+  }
   const known = (await readImages(ctx, { teamIds: [teamId] })).map((other) => other.name);
   const hint = known.length === 0 ? "The catalogue is empty." : `There is: ${known.join(", ")}.`;
   throw new SluiceError("not-found", `There is no environment "${name}". ${hint}`, { known });

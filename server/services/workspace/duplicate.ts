@@ -28,13 +28,13 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
   try {
     return await inTransaction(ctx, async (tx) => {
       const like = await loadWorkspace(tx, input.id, "workspace.duplicate");
-      const { ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy, idleSeconds } = like;
+      const { ownerId, teamId, imageVersionId, launcher, defaultAmount, gpuType, gpuPolicy, idleSeconds } = like;
       await refuseDeactivated(tx, ownerId);
       await refuseNotOffered(tx, imageVersionId, teamId);
       const id = newId("ws");
       const size = await sameSize(tx, like);
       await tx.db.insert(workspaces).values({
-        ...{ id, name: input.name, ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy },
+        ...{ id, name: input.name, ownerId, teamId, imageVersionId, launcher, defaultAmount, gpuType, gpuPolicy },
         ...{ ...size, idleSeconds, desired: "running", observed: "pending", createdAt: tx.now() },
       });
       const mounted = await tx.db

@@ -66,7 +66,7 @@ it("the GPU policy, the idle limit and the size, each by itself", async () => {
     async () => (await versions()).gpuPolicy,
     (which, version) =>
       setGpuPolicy(world.member.ctx, {
-        ...{ id, version, defaultMilli: 500 },
+        ...{ id, version, defaultAmount: "0.5" },
         gpuPolicy: which === "first" ? "never" : "ask",
       }),
   );

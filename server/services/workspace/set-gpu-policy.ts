@@ -10,21 +10,21 @@ import { loadWorkspace } from "#server/services/workspace/load.ts";
 
 /** Sets how a workspace comes to a GPU. It holds from the next request on; what is attached stays. */
 export async function setGpuPolicy(ctx: Context, raw: SetGpuPolicyInput): Promise<WorkspaceView> {
-  const { id, gpuPolicy, defaultMilli, version } = parse(setGpuPolicyInput, raw);
+  const { id, gpuPolicy, defaultAmount, version } = parse(setGpuPolicyInput, raw);
   return await inTransaction(ctx, async (tx) => {
     const row = await loadWorkspace(tx, id, "workspace.change", { lock: true });
     refuseStale(version, { version: row.gpuPolicyVersion }, `how ${row.name} comes to a GPU`);
     await tx.db
       .update(workspaces)
-      .set({ gpuPolicy, defaultMilli, gpuPolicyVersion: row.gpuPolicyVersion + 1 })
+      .set({ gpuPolicy, defaultAmount, gpuPolicyVersion: row.gpuPolicyVersion + 1 })
       .where(eq(workspaces.id, id));
     await audit(tx, {
       action: "workspace.set-gpu-policy",
       subject: id,
       teamId: row.teamId,
       detail: {
-        before: { gpuPolicy: row.gpuPolicy, defaultMilli: row.defaultMilli },
-        after: { gpuPolicy, defaultMilli },
+        before: { gpuPolicy: row.gpuPolicy, defaultAmount: row.defaultAmount },
+        after: { gpuPolicy, defaultAmount },
       },
     });
     await notify(tx.db, "workspace", id);

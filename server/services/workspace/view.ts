@@ -64,7 +64,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
     update,
     launcher: w.launcher,
     size: sizeOf(w, sizeName),
-    defaultMilli: w.defaultMilli,
+    defaultAmount: w.defaultAmount,
     gpuPolicy: w.gpuPolicy,
     gpuType: w.gpuType,
     desired: w.desired,

@@ -51,7 +51,7 @@ describe("launching", () => {
       name: "My notes",
       desired: "running",
       observed: "pending",
-      defaultMilli: 500,
+      defaultAmount: "0.5",
       gpuType: "soft",
     });
     expect(made.team.id).toBe(world.team);

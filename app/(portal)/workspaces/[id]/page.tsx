@@ -81,7 +81,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
               <Card className="px-3.5 py-3">
                 <p>None attached.</p>
                 <p className="mt-0.5 text-sm text-ink-2">
-                  In a notebook: <code>%gpu attach {formatAmount(workspace.defaultMilli)}</code>
+                  In a notebook: <code>%gpu attach {workspace.defaultAmount}</code>
                 </p>
               </Card>
             ) : (
@@ -120,7 +120,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
                   ["Owner", workspace.owner.name],
                   ["Team", workspace.team.name],
                   ["Size", <SizeInWords key="size" workspace={workspace} />],
-                  ["Default amount", `${formatAmount(workspace.defaultMilli)} ${workspace.gpuType}`],
+                  ["Default amount", `${workspace.defaultAmount} ${workspace.gpuType}`],
                   ["Launched", <RelativeTime key="launched" at={workspace.createdAt} />],
                 ]}
               />

@@ -5,6 +5,7 @@ import { Link } from "#components/ui/link.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { LaunchAgainCard } from "#components/workspace/launch-again.tsx";
 import { LaunchForm, type LaunchTeam, type LaunchValues } from "#components/workspace/launch-form.tsx";
+import type { ImageView } from "#server/contracts/image.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
 import { quotasNow } from "#server/services/lease/quotas-now.ts";
 import { list as listWorkspaces } from "#server/services/workspace/list.ts";
@@ -38,7 +39,7 @@ export default async function LaunchPage({ searchParams }: Props) {
   const teamId = teamOf(asked, teams)?.id ?? "";
   const offered = images.filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
   const names = (all: readonly { name: string }[]) => all.map(({ name }) => name);
-  const known = { images: names(offered), teams, datasets, sizes: names(sizes.sizes) };
+  const known = { images: offered, teams, datasets, sizes: names(sizes.sizes) };
   const initial = filledIn(asked, known);
   const missing = notThere(asked, known);
   return (
@@ -89,10 +90,10 @@ export default async function LaunchPage({ searchParams }: Props) {
   );
 }
 
-const PARAMETERS = ["name", "image", "team", "amount", "type", "datasets", "size"] as const;
+const PARAMETERS = ["name", "image", "version", "team", "amount", "type", "datasets", "size"] as const;
 type LaunchLink = Partial<Record<(typeof PARAMETERS)[number], string>>;
 
-/** `/workspaces/new?image=cuda-python&team=vision&amount=0.5&type=soft&datasets=imagenet,coco&size=Small&name=mine`. */
+/** `/workspaces/new?image=cuda-python&version=3f2a9c01d4be&team=vision&amount=0.5&type=soft&datasets=imagenet,coco&size=Small&name=mine`. */
 function readLink(given: Awaited<Props["searchParams"]>): LaunchLink {
   return Object.fromEntries(
     PARAMETERS.flatMap((name) => {
@@ -102,9 +103,16 @@ function readLink(given: Awaited<Props["searchParams"]>): LaunchLink {
   );
 }
 
-type Known = { images: string[]; teams: LaunchTeam[]; datasets: DatasetChoice[]; sizes: string[] };
+type Known = { images: ImageView[]; teams: LaunchTeam[]; datasets: DatasetChoice[]; sizes: string[] };
 
 const teamOf = (link: LaunchLink, teams: LaunchTeam[]) => teams.find(({ name }) => name === link.team) ?? teams[0];
+const imageOf = (link: LaunchLink, images: ImageView[]) => images.find(({ name }) => name === link.image) ?? images[0];
+/** By its first digits, as pages show them. */
+const versionOf = (link: LaunchLink, images: ImageView[], teamId = "") =>
+  imageOf(link, images)?.versions.find(
+    ({ version, teamIds }) =>
+      version.slice(0, 12) === link.version?.slice(0, 12) && (teamIds === null || teamIds.includes(teamId)),
+  );
 const datasetsOf = (link: LaunchLink) => (link.datasets ?? "").split(",").filter((name) => name !== "");
 
 /** What the link names and the person cannot choose, in words: another team pays, another environment starts. */
@@ -114,7 +122,12 @@ function notThere(link: LaunchLink, { images, teams, datasets, sizes }: Known): 
   const lacks = (what: string, wanted: string | undefined, there: string[]) =>
     wanted === undefined || there.includes(wanted) ? [] : [`${what} ${wanted}`];
   return [
-    ...lacks("environment", link.image, images),
+    ...lacks(
+      "environment",
+      link.image,
+      images.map(({ name }) => name),
+    ),
+    ...(link.version === undefined || versionOf(link, images, team?.id) ? [] : lacks("version", link.version, [])),
     ...lacks("team", link.team, [team?.name ?? ""]),
     ...lacks("GPU type", link.type, team?.types.map(({ gpuType }) => gpuType) ?? []),
     ...(sizes.some((name) => name.toLowerCase() === link.size?.toLowerCase()) ? [] : lacks("size", link.size, [])),
@@ -127,7 +140,8 @@ function filledIn(link: LaunchLink, { images, teams, datasets }: Known): Omit<La
   const team = teamOf(link, teams);
   const names = datasetsOf(link);
   return {
-    image: images.find((name) => name === link.image) ?? images[0] ?? "",
+    image: imageOf(link, images)?.name ?? "",
+    versionId: versionOf(link, images, team?.id)?.id,
     teamId: team?.id ?? "",
     amount: link.amount ?? "0.5",
     gpuType: team?.types.find(({ gpuType }) => gpuType === link.type)?.gpuType,

@@ -1,5 +1,5 @@
 /** What a pod asks for by its labels. Pure. */
-import { parseAmount } from "#server/scheduler/amount.ts";
+import { parseAmount } from "#server/contracts/amount.ts";
 import type { PodSettings } from "../settings.ts";
 
 /** The label that makes a pod borrow, as that for GPU memory does; the others say more about it. */
@@ -33,7 +33,7 @@ export function wishOf(labels: Record<string, string>, namespace: string, settin
   if (gpu !== "" && memory !== "")
     return refuse(`${GPU_LABEL} and ${LABELS.memory} are both set; leave ${GPU_LABEL} empty to ask for memory.`);
   const amount = gpu === "" ? memory : gpu;
-  const parsed = parseAmount(amount, 500);
+  const parsed = parseAmount(amount);
   if (!parsed.ok) return refuse(`${GPU_LABEL}: ${parsed.reason.message}`);
   const gpuType = labels[LABELS.type] ?? settings.gpuType;
   if (gpuType === undefined) return refuse(`Say which GPU type: the label ${LABELS.type}, e.g. h200.`);

@@ -1,5 +1,4 @@
 import type { Metadata } from "next";
-import { formatAmount } from "#components/format.ts";
 import { LeaseTable } from "#components/lease/lease-table.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -28,7 +27,7 @@ export default async function WorkspaceGpuPage({ params, searchParams }: Props) 
     <WorkspaceFrame workspace={workspace} tab="gpu">
       {total === 0 ? (
         <EmptyState title="No GPU borrowed yet">
-          In a notebook of this workspace, <code>%gpu attach {formatAmount(workspace.defaultMilli)}</code> borrows one.
+          In a notebook of this workspace, <code>%gpu attach {workspace.defaultAmount}</code> borrows one.
         </EmptyState>
       ) : (
         <>

@@ -1,5 +1,10 @@
-import { workspaceInput } from "#server/contracts/workspace.ts";
-import { startedKernel, startKernelInput, workspaceKernels } from "#server/contracts/workspace-kernel.ts";
+import {
+  followKernelsInput,
+  startedKernel,
+  startKernelInput,
+  workspaceKernels,
+} from "#server/contracts/workspace-kernel.ts";
+import { followKernels } from "#server/http/follow-kernels.ts";
 import { route } from "#server/http/route.ts";
 import { list } from "#server/services/workspace-kernel/list.ts";
 import { start } from "#server/services/workspace-kernel/start.ts";
@@ -8,12 +13,16 @@ export const GET = route(
   {
     method: "GET",
     path: "/workspaces/{id}/kernels",
-    summary: "Kernels that run in a workspace",
+    summary: "Kernels that run in a workspace; with ?follow a stream",
     action: "workspace.read",
-    input: workspaceInput,
+    input: followKernelsInput,
     output: workspaceKernels,
+    stream: "follow",
   },
-  (ctx, input) => list(ctx, input),
+  async (ctx, { follow, id }) => {
+    const first = await list(ctx, { id });
+    return follow === undefined ? first : followKernels(ctx, { id }, first, ctx.request.signal);
+  },
 );
 
 export const POST = route(

@@ -1,0 +1,52 @@
+/** What people who are not signed in try, counted in windows of a quarter of an hour, so that guessing stays slow. */
+import { inArray, sql } from "drizzle-orm";
+import type { Context } from "#server/context.ts";
+import { signInFailures } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { hashSecret } from "#server/ids.ts";
+
+export const WINDOW_MS = 15 * 60_000;
+
+/** What is counted, by a hash: the table tells nobody's e-mail and nobody's address. */
+export type Counted = string & { readonly counted: unique symbol };
+export const counted = (...parts: string[]): Counted => hashSecret(parts.join(" ")) as Counted;
+
+/** Counts one more, before what was tried is looked at: many at once cannot slip through. */
+export async function countOne(ctx: Context, key: Counted): Promise<{ count: number; retryAfterSeconds: number }> {
+  const now = ctx.now();
+  const begin = new Date(now.getTime() - WINDOW_MS);
+  const over = sql`${signInFailures.since} < ${begin.toISOString()}::timestamptz`;
+  const [row] = await ctx.db
+    .insert(signInFailures)
+    .values({ key, count: 1, since: now })
+    .onConflictDoUpdate({
+      target: signInFailures.key,
+      set: {
+        count: sql`case when ${over} then 1 else ${signInFailures.count} + 1 end`,
+        since: sql`case when ${over} then ${now.toISOString()}::timestamptz else ${signInFailures.since} end`,
+      },
+    })
+    .returning({ count: signInFailures.count, since: signInFailures.since });
+  const { count, since } = row ?? { count: 1, since: now };
+  const left = since.getTime() + WINDOW_MS - now.getTime();
+  return { count, retryAfterSeconds: Math.max(1, Math.ceil(left / 1000)) };
+}
+
+/** Counts one more, and throws `too-many` beyond the limit. */
+export async function allowAttempt(ctx: Context, key: Counted, limit: number, what: string): Promise<void> {
+  const { count, retryAfterSeconds } = await countOne(ctx, key);
+  if (count <= limit) return;
+  const minutes = Math.ceil(retryAfterSeconds / 60);
+  throw new SluiceError("too-many", `${what} Try again in ${minutes} min.`, { retryAfterSeconds });
+}
+
+/** Forgets what was counted: it was right. */
+export async function forget(ctx: Context, keys: readonly Counted[]): Promise<void> {
+  await ctx.db.delete(signInFailures).where(inArray(signInFailures.key, [...keys]));
+}
+
+/** Removes counts that no longer matter. */
+export async function sweepAttempts(ctx: Context): Promise<void> {
+  const begin = new Date(ctx.now().getTime() - WINDOW_MS);
+  await ctx.db.delete(signInFailures).where(sql`${signInFailures.since} < ${begin.toISOString()}::timestamptz`);
+}

@@ -1,0 +1,52 @@
+import { and, eq, isNull } from "drizzle-orm";
+import { useCode } from "#server/auth/one-time-code.ts";
+import { hashPassword } from "#server/auth/password.ts";
+import { forgiveAttempts } from "#server/auth/sign-in-limit.ts";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import {
+  type RedeemPasswordLinkInput,
+  type RedeemPasswordLinkOutput,
+  redeemPasswordLinkInput,
+} from "#server/contracts/user.ts";
+import { users } from "#server/db/schema/index.ts";
+import { parse } from "#server/parse.ts";
+import { endPasswordLinks, endSessionsOf, endTokens } from "#server/services/session/end-ways-in.ts";
+import { linkNotValid, personOfLink } from "./read-password-link.ts";
+import { isByProvider } from "./view.ts";
+
+/**
+ * Gives the person whom a link is for a new password, and ends their browser sessions everywhere. Access tokens are
+ * credentials of their own, which scripts run on: they stay unless the person says that they should not.
+ */
+export async function redeemPasswordLink(
+  ctx: Context,
+  raw: RedeemPasswordLinkInput,
+): Promise<RedeemPasswordLinkOutput> {
+  authorize(ctx.principal, "user.redeem-password-link");
+  const input = parse(redeemPasswordLinkInput, raw);
+  // Looked at before the password is hashed, so that strangers cannot keep the processor busy.
+  const { id } = await personOfLink(ctx, input.code);
+  const passwordHash = await hashPassword(input.password);
+  return await inTransaction(ctx, async (tx) => {
+    // The person first, as whoever makes a link or closes the account does.
+    const [row] = await tx.db
+      .select()
+      .from(users)
+      .where(and(eq(users.id, id), isNull(users.disabledAt)))
+      .for("no key update");
+    if (row === undefined || isByProvider(row)) throw linkNotValid();
+    if ((await useCode(tx, "password", input.code)) === undefined) throw linkNotValid();
+    await tx.db.update(users).set({ passwordHash }).where(eq(users.id, id));
+    await endPasswordLinks(tx, id);
+    await endSessionsOf(tx, id);
+    if (input.revokeTokens) await endTokens(tx, id);
+    const { email, name, isAdmin } = row;
+    // They may have tried the old one too often.
+    await forgiveAttempts(tx, { email, address: tx.address ?? "unknown" });
+    await audit(
+      { ...tx, principal: { kind: "user", userId: id, email, name, isAdmin, teams: {} } },
+      { action: "user.redeem-password-link", subject: id, detail: { revokedTokens: input.revokeTokens } },
+    );
+    return { email };
+  });
+}
