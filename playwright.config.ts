@@ -1,7 +1,7 @@
 import { defineConfig } from "@playwright/test";
 
 /** What needs no notebook in a browser. */
-const PAGES = ["**/3-pages.e2e.ts", "**/8-roles.e2e.ts", "**/9-keyboard.e2e.ts"];
+const PAGES = ["**/3-pages.e2e.ts", "**/8-roles.e2e.ts", "**/9-keyboard.e2e.ts", "**/9-keyboard-forms.e2e.ts"];
 
 /** Journeys in real Chromium, in two lanes side by side, each with an installation of its own (e2e/fixtures/lane.ts). */
 export default defineConfig({

@@ -119,6 +119,23 @@ test("its next version is offered to the workspace, which takes it with a restar
   await expect(page.getByRole("button", { name: `Open ${workspace} in a new tab` })).toBeVisible({ timeout: 90_000 });
 });
 
+test("a launch takes the older version where somebody chooses it, and so does the last one again", async () => {
+  await page.goto("/workspaces/new");
+  const keys = new Keyboard(page);
+  await keys.choose(page.getByRole("radio", { name: title }));
+  const version = page.getByLabel("Version", { exact: true });
+  await expect(version).toHaveValue("");
+  await keys.reach(version);
+  await page.keyboard.press("ArrowDown");
+  await expect(page.getByText("An older one, kept until you update the workspace.", { exact: false })).toBeVisible();
+  await expectAccessible(page, "a launch with an older version");
+  await keys.write(page.getByLabel("Name", { exact: true }), `older ${run}`);
+  await keys.press(page.getByRole("button", { name: "Launch", exact: true }));
+  await expect(page.getByText("There is a newer version", { exact: false })).toBeVisible();
+  await page.goto("/workspaces/new");
+  await expect(page.getByText(new RegExp(`${title} \\S+, team demo`))).toBeVisible();
+});
+
 test("what a group of the identity provider gives is entered and removed by the keyboard alone", async () => {
   const keys = new Keyboard(page);
   const dialog = page.getByRole("dialog");

@@ -31,7 +31,7 @@ type Opened = readonly [dialog: string, ...openers: Opener[]];
 type Role = { email: string; pages: string[]; dialogs: [address: string, ...opened: Opened[]][] };
 
 /** Beside what the list of pages offers. */
-const EVERYBODYS = ["/workspaces/new", "/tour", "/teams/demo", "/gpus/works-here", "/settings"];
+const EVERYBODYS = ["/workspaces/new", "/tour", "/teams/demo", "/gpus/works-here", "/notices", "/settings"];
 
 function rolesOf(): Record<"member" | "lead" | "admin", Role> {
   const tabs = ["", "/notebooks", "/log", "/gpu", "/people", "/settings"].map((tab) => `${at}${tab}`);

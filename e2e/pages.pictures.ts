@@ -80,6 +80,7 @@ test("an installation with a few workspaces", async ({ browser }) => {
       ["/environments", "/environments"],
       ["/environments/[id]", `/environments/${made.environment}`],
       ["/sizes", "/sizes"],
+      ["/notices", "/notices"],
       ["/settings", "/settings"],
     ];
     for (const [route, address] of places) await draw(admin, route, address);

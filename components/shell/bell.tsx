@@ -4,13 +4,11 @@ import { Bell as BellIcon } from "lucide-react";
 import { Popover } from "radix-ui";
 import { useEffect, useRef, useState } from "react";
 import { api } from "#components/api.ts";
-import { cx, plural } from "#components/format.ts";
-import { useNow } from "#components/live/now.ts";
+import { plural } from "#components/format.ts";
+import { NoticeItem } from "#components/notice/notice-item.tsx";
 import { Button, IconButton } from "#components/ui/button.tsx";
 import { Link } from "#components/ui/link.tsx";
-import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import type { NoticeView } from "#server/contracts/notice.ts";
 import { freshNotices } from "./fresh-notices.ts";
 import { useGlance } from "./live-glance.tsx";
 
@@ -68,7 +66,7 @@ export function Bell() {
         ) : (
           <ul className="overflow-y-auto py-1">
             {notices.map((notice) => (
-              <Item
+              <NoticeItem
                 key={notice.id}
                 notice={notice}
                 onFollow={() => {
@@ -79,43 +77,12 @@ export function Bell() {
             ))}
           </ul>
         )}
+        <p className="border-t border-line px-3.5 py-2">
+          <Link href="/notices" onClick={() => setOpen(false)} className="underline underline-offset-4">
+            All notices
+          </Link>
+        </p>
       </Popover.Content>
     </Popover.Root>
-  );
-}
-
-function Item({ notice, onFollow }: { notice: NoticeView; onFollow: () => void }) {
-  const { title, body, href, createdAt, dueAt, readAt } = notice;
-  return (
-    <li>
-      <Link href={href} onClick={onFollow} className="flex gap-2.5 px-3.5 py-2 hover:bg-hover">
-        <span
-          aria-hidden="true"
-          className={cx("mt-1.5 size-2 shrink-0 rounded-full", readAt === null ? "bg-accent" : "bg-transparent")}
-        />
-        <span className="min-w-0 grow">
-          <span className={cx("block", readAt === null && "font-medium")}>
-            {readAt === null && <span className="sr-only">Unread: </span>}
-            {title}
-          </span>
-          <span className="block text-sm text-ink-2">{body}</span>
-          <span className="mt-0.5 block text-sm text-ink-2">
-            <RelativeTime at={createdAt} />
-            <Due at={dueAt} kind={notice.kind} />
-          </span>
-        </span>
-      </Link>
-    </li>
-  );
-}
-
-/** How long until what a notice announces, while it lies ahead. */
-function Due({ at, kind }: { at: string | null; kind: NoticeView["kind"] }) {
-  const now = useNow();
-  if (at === null || Date.parse(at) <= now) return null;
-  return (
-    <span suppressHydrationWarning>
-      , {kind === "budget" ? "spent in" : "in"} <Remaining until={at} />
-    </span>
   );
 }

@@ -10,6 +10,7 @@ export function destinationsOf(tree: Branch[], teams: { name: string }[]): Desti
     { href: "/tour", label: "Tour", group: "Begin", words: "first steps example" },
     ...tree.flatMap(({ title, pages }) => pages.map((page) => ({ ...page, group: "Pages", words: title }))),
     { href: "/gpus/works-here", label: "Works here?", group: "Pages", words: "packages conformance GPU types" },
+    { href: "/notices", label: "Notices", group: "Pages", words: "bell told unread" },
     { href: "/settings", label: "Settings", group: "Pages", words: "profile tokens sessions time zone" },
     ...teams.map(({ name }) => ({
       href: `/teams/${encodeURIComponent(name)}`,

@@ -1,11 +1,12 @@
 "use client";
 
 import { ChevronDown, ChevronsUpDown, ChevronUp, Search } from "lucide-react";
-import { type ReactNode, useMemo, useState } from "react";
+import { type ReactNode, useMemo } from "react";
 import { cx } from "#components/format.ts";
 import { useHydrated } from "#components/live/hydrated.ts";
 import { compareNames } from "#server/contracts/names.ts";
 import { goToRow } from "./row-keys.ts";
+import { useTableQuestion } from "./table-question.ts";
 
 export type Column<Row> = {
   id: string;
@@ -35,7 +36,10 @@ const PHONE_BUTTONS = "max-sm:sticky max-sm:right-0 max-sm:bg-surface";
 /** So many rows stand in the server's answer, which is more than a screen; the browser has the data of all, and adds the rest. */
 const AT_FIRST = 40;
 
-/** A table that sorts by its headers, filters by a word, and is gone through by the arrow keys. */
+/**
+ * A table that sorts by its headers, filters by a word, and is gone through by the arrow keys. What it is sorted and
+ * filtered by stands in the address: it is there again after a reload, and whoever gets the link sees the same.
+ */
 export function DataTable<Row>({
   caption,
   rows,
@@ -58,8 +62,7 @@ export function DataTable<Row>({
   toolbar?: ReactNode;
 }) {
   const hydrated = useHydrated();
-  const [word, setWord] = useState("");
-  const [order, setOrder] = useState(initial);
+  const { word, setWord, order, setOrder } = useTableQuestion(caption, initial);
   const shown = useMemo(() => {
     const wanted = word.trim().toLowerCase().split(/\s+/).filter(Boolean);
     const kept = filter

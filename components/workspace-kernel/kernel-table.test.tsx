@@ -3,7 +3,7 @@ import { expect, it, vi } from "vitest";
 import type { WorkspaceKernel } from "#server/contracts/workspace-kernel.ts";
 import { KernelTable } from "./kernel-table.tsx";
 
-vi.mock("next/navigation", () => ({ useRouter: () => undefined }));
+vi.mock("next/navigation", () => ({ useRouter: () => undefined, useSearchParams: () => new URLSearchParams() }));
 vi.mock("#components/ui/toast.tsx", () => ({ useToast: () => undefined }));
 vi.mock("#components/live/hydrated.ts", () => ({ useHydrated: () => true }));
 

@@ -63,6 +63,7 @@ export const PAGES = {
   "/policies": ["Policies", "How long what is idle is kept, how long leases last, and who shares cards, by team."],
   "/calendars": ["Calendars", "How quotas and kinds of work differ by weekday and hour, and what is reserved."],
   "/audit": ["Audit", "Who did what, when, and from where."],
+  "/notices": ["Notices", "What one was told, and what of it is unread."],
   "/settings": ["Settings", "Tokens, browsers that are signed in, theme and time zone."],
 } as const satisfies Record<string, readonly [title: string, purpose: string]>;
 

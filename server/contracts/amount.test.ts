@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatMilli, parseAmount, parseAmounts, typedAmount, WHOLE } from "./amount.ts";
+import { formatMilli, parseAmount, parseAmounts, WHOLE } from "./amount.ts";
+import { typedAmount } from "./typed-amount.ts";
 
 const GIB = 1024 ** 3;
 const milli = (text: string) => {

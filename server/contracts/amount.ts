@@ -1,5 +1,4 @@
 /** Amounts as people type them, the same in a notebook, on a page and in the API, and what they are charged. */
-import { z } from "zod";
 import type { LeaseReason } from "./lease.ts";
 
 /** One whole GPU in thousandths. */
@@ -134,18 +133,3 @@ function ceilDivide(bytes: number, total: number): number {
 export function formatMilli(milli: number): string {
   return String(milli / WHOLE);
 }
-
-const typed = (reads: (text: string) => ParsedAmount) =>
-  z
-    .string()
-    .trim()
-    .max(32, "An amount is short: 0.5, 2 or 40G.")
-    .superRefine((text, check) => {
-      const parsed = reads(text);
-      if (!parsed.ok) check.addIssue({ code: "custom", message: parsed.reason.message });
-    });
-
-/** An amount in an input: the text as it is typed, without the spaces around it. */
-export const typedAmount = typed(parseAmount);
-/** What several leases have together, in an input. */
-export const typedTotal = typed(parseTotal);

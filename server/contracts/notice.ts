@@ -35,7 +35,22 @@ export type NoticeView = z.infer<typeof noticeView>;
 export const noticeList = z.strictObject({ notices: z.array(noticeView), unread: z.int() });
 export type NoticeList = z.infer<typeof noticeList>;
 
-export const listNoticesInput = z.strictObject({ limit: z.coerce.number().int().min(1).max(100).default(20) });
+/** A page of them: all that were told in the last 60 days, or those that are unread. */
+export const noticePage = noticeList.extend({
+  /** All that match, on whichever page. */
+  total: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: noticeId.nullable(),
+});
+export type NoticePage = z.infer<typeof noticePage>;
+
+export const listNoticesInput = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  /** `unread`: those alone. */
+  show: z.enum(["all", "unread"]).default("all"),
+  /** The last notice of the page before. */
+  after: noticeId.optional(),
+});
 export type ListNoticesInput = z.input<typeof listNoticesInput>;
 
 /** Without ids: all of them. */

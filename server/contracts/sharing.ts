@@ -1,8 +1,8 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches. */
 import { z } from "zod";
-import { typedAmount, typedTotal } from "./amount.ts";
 import { editedVersion, gpuType, idOf, instant, milli, teamId, userId } from "./common.ts";
 import { isZone } from "./time-zone.ts";
+import { typedAmount, typedTotal } from "./typed-amount.ts";
 import { customSizes, sizeCpuMilli, sizeMemoryBytes } from "./workspace-size.ts";
 
 export const stopId = idOf("stp");

@@ -1,6 +1,5 @@
 /** Workspaces. */
 import { z } from "zod";
-import { typedAmount } from "./amount.ts";
 import {
   editedVersion,
   gpuType,
@@ -19,6 +18,7 @@ import {
   workspaceId,
 } from "./common.ts";
 import { chosenDatasets } from "./dataset.ts";
+import { typedAmount } from "./typed-amount.ts";
 import { chosenSize, workspaceSize } from "./workspace-size.ts";
 
 export const workspaceName = z

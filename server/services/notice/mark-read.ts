@@ -1,13 +1,13 @@
 import { and, eq, inArray, isNull } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
-import { type MarkNoticesReadInput, markNoticesReadInput, type NoticeList } from "#server/contracts/notice.ts";
+import { type MarkNoticesReadInput, markNoticesReadInput, type NoticePage } from "#server/contracts/notice.ts";
 import { notices } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { list, reader } from "./list.ts";
 
 /** Marks one's own notices as read: these, or all. Ids that are not one's own are passed over. */
-export async function markRead(ctx: Context, raw: MarkNoticesReadInput = {}): Promise<NoticeList> {
+export async function markRead(ctx: Context, raw: MarkNoticesReadInput = {}): Promise<NoticePage> {
   authorize(ctx.principal, "notice.mark-read");
   const { ids } = parse(markNoticesReadInput, raw);
   const userId = reader(ctx);

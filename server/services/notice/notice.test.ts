@@ -177,11 +177,56 @@ it("are one's own to read, one by one or all, and are forgotten after two months
   await asks(world.member, world.team, 250, MINUTE);
   await advance();
   const [newest] = await told(world.member);
-  expect(await markRead(world.colleague.ctx, { ids: [newest?.id ?? ""] })).toEqual({ notices: [], unread: 0 });
+  expect(await markRead(world.colleague.ctx, { ids: [newest?.id ?? ""] })).toEqual({
+    total: 0,
+    next: null,
+    notices: [],
+    unread: 0,
+  });
   expect(await list(world.member.ctx)).toMatchObject({ unread: 2 });
   expect(await markRead(world.member.ctx, { ids: [newest?.id ?? ""] })).toMatchObject({ unread: 1 });
   expect(await markRead(world.member.ctx)).toMatchObject({ unread: 0 });
   expect((await list(world.member.ctx, { limit: 1 })).notices).toHaveLength(1);
   await sweepNotices({ ...world.system, now: () => new Date(Date.now() + 61 * 86_400_000) });
   expect(await told(world.member)).toEqual([]);
+});
+
+it("are read a page at a time, all of them or the unread ones, and nobody else's", async () => {
+  const ids = Array.from({ length: 5 }, () => newId("ntc"));
+  const of = (userId: string, id: string, minutes: number) => ({
+    ...{
+      id,
+      userId,
+      kind: "granted" as const,
+      key: id,
+      title: id,
+      body: "",
+      href: "/gpus",
+      createdAt: ago(minutes * MINUTE),
+    },
+  });
+  // Two were told at the same moment.
+  const minutes = [1, 2, 2, 3, 4];
+  await world.db.insert(notices).values(ids.map((id, index) => of(world.member.id, id, minutes[index] ?? 0)));
+  await world.db.insert(notices).values(of(world.colleague.id, newId("ntc"), 2));
+  const walk = async (show: "all" | "unread") => {
+    const pages: string[][] = [];
+    for (let after: string | undefined | null; after !== null; ) {
+      const page = await list(world.member.ctx, { limit: 2, show, ...(after === undefined ? {} : { after }) });
+      pages.push(page.notices.map(({ id }) => id));
+      expect(page.total).toBe(show === "all" ? 5 : page.unread);
+      after = page.next;
+    }
+    return pages;
+  };
+  const all = await walk("all");
+  expect(all.map(({ length }) => length)).toEqual([2, 2, 1]);
+  expect(all.flat().sort()).toEqual([...ids].sort());
+  expect([all[0]?.[0], all[2]?.[0]]).toEqual([ids[0], ids[4]]);
+  await markRead(world.member.ctx, { ids: [ids[0] ?? "", ids[4] ?? ""] });
+  expect((await walk("unread")).flat().sort()).toEqual([ids[1], ids[2], ids[3]].sort());
+  // Whoever comes from a page whose last one was read since goes on where it stood.
+  expect((await list(world.member.ctx, { show: "unread", after: ids[0] ?? "" })).notices).toHaveLength(3);
+  const theirs = (await list(world.colleague.ctx)).notices[0]?.id ?? "";
+  expect((await list(world.member.ctx, { after: theirs })).notices).toEqual([]);
 });

@@ -8,6 +8,6 @@ import { list as listStops } from "#server/services/stop/list.ts";
 export async function glance(ctx: Context): Promise<Glance> {
   authorize(ctx.principal, "session.read");
   const at = ctx.now().toISOString();
-  const [held, told, stopped] = await Promise.all([atAGlance(ctx), listNotices(ctx), listStops(ctx)]);
-  return { at, ...held, ...told, ...stopped };
+  const [held, { notices, unread }, stopped] = await Promise.all([atAGlance(ctx), listNotices(ctx), listStops(ctx)]);
+  return { at, ...held, notices, unread, ...stopped };
 }

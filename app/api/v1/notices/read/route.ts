@@ -1,4 +1,4 @@
-import { markNoticesReadInput, noticeList } from "#server/contracts/notice.ts";
+import { markNoticesReadInput, noticePage } from "#server/contracts/notice.ts";
 import { route } from "#server/http/route.ts";
 import { markRead } from "#server/services/notice/mark-read.ts";
 
@@ -9,7 +9,7 @@ export const POST = route(
     summary: "Mark notices as read: those named, or all of yours",
     action: "notice.mark-read",
     input: markNoticesReadInput,
-    output: noticeList,
+    output: noticePage,
   },
   (ctx, input) => markRead(ctx, input),
 );

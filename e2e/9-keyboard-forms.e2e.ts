@@ -1,0 +1,204 @@
+/** The forms that people fill in now and then, by the keyboard alone; and lists whose address says what is shown of them. */
+import { type APIRequestContext, type BrowserContext, expect, type Locator, type Page } from "@playwright/test";
+import { expectAccessible } from "./fixtures/accessible.ts";
+import { change, joinByApi, signInByApi, stopWorkspaces, teamByName } from "./fixtures/api.ts";
+import { Keyboard } from "./fixtures/keyboard.ts";
+import { test } from "./fixtures/lane.ts";
+import { ADMIN, asAdmin, PASSWORD, signIn } from "./fixtures/portal.ts";
+
+test.describe.configure({ mode: "serial" });
+
+const run = Date.now().toString(36);
+const guest = { email: `reader-${run}@example.test`, name: `Reader ${run}` };
+const workspace = `forms ${run}`;
+const teams = Array.from({ length: 3 }, (_, n) => `forms-${run}-${n}`);
+
+let context: BrowserContext;
+let page: Page;
+let keys: Keyboard;
+let api: APIRequestContext;
+/** The workspace's page, and its id. */
+let at: string;
+let id: string;
+
+const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true }).first();
+const inDialog = (name: string) => page.getByRole("dialog").getByRole("button", { name, exact: true });
+const field = (label: string | RegExp) => page.getByRole("dialog").getByLabel(label);
+const closed = async () => await expect(page.getByRole("dialog")).toHaveCount(0);
+
+/** Writes a day and a time into its parts, in the order in which the browser has them. */
+async function writeTime(at: Locator, day: string, hour: string): Promise<void> {
+  await keys.reach(at);
+  const [year = "", month = "", date = ""] = day.split("-");
+  await page.keyboard.type(`${month}${date}${year}`);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.type(`${hour}00AM`);
+  await expect(at).toHaveValue(`${day}T${hour}:00`);
+}
+
+test.beforeAll(async ({ browser, installation }) => {
+  context = await browser.newContext();
+  page = await asAdmin(await context.newPage(), installation);
+  keys = new Keyboard(page);
+  api = await signInByApi(installation.portalUrl);
+  const team = await teamByName(api, "demo");
+  await joinByApi(api, team, guest.email, guest.name);
+  for (const name of teams) await change(api, "post", "/teams", { name });
+  const asked = { name: workspace, image: "cuda-python", teamId: team };
+  ({ id } = await change<{ id: string }>(api, "post", "/workspaces", asked));
+  at = `/workspaces/${id}`;
+});
+
+test.afterAll(async () => {
+  await stopWorkspaces(api);
+  await change(api, "post", `/workspaces/${id}/stop`).catch(() => undefined);
+  await api.dispose();
+  await context.close();
+});
+
+test("a workspace's GPU policy takes memory as its amount, and says what is none", async () => {
+  await page.goto(`${at}/settings`);
+  const form = page.locator("form").filter({ has: page.getByLabel("Default amount") });
+  const amount = form.getByLabel("Default amount");
+  await keys.write(amount, "1.5");
+  await keys.press(form.getByRole("button", { name: "Save" }));
+  await expect(form.getByText("use 1 or 2", { exact: false })).toBeVisible();
+  await expectAccessible(page, "an amount that is none");
+  await keys.write(amount, "4G");
+  await keys.press(form.getByRole("button", { name: "Save" }));
+  await expect(page.getByText("The GPU policy was changed.", { exact: false }).first()).toBeVisible();
+  await page.reload();
+  await expect(amount).toHaveValue("4G");
+  await page.goto(at);
+  await expect(page.getByText("%gpu attach 4G", { exact: false }).first()).toBeVisible();
+});
+
+test("a workspace's idle limit is chosen", async () => {
+  await page.goto(`${at}/settings`);
+  await keys.select(page.getByLabel("Stop after"), "2 h");
+  await keys.press(
+    page
+      .locator("form")
+      .filter({ has: page.getByLabel("Stop after") })
+      .getByRole("button", { name: "Save" }),
+  );
+  await expect(page.getByText("The idle limit was changed.").first()).toBeVisible();
+  const view = (await (await api.get(`/api/v1/workspaces/${id}`)).json()) as { ownIdleSeconds: number };
+  expect(view.ownIdleSeconds).toBe(7200);
+});
+
+test("a part of the pool is reserved in GPU memory, and given up", async () => {
+  await page.goto("/teams/demo");
+  await keys.press(button("Reserve"));
+  const [amount, unit] = [field("Amount"), field("In leases of")];
+  await keys.write(amount, "7G");
+  await keys.write(unit, "2G");
+  await writeTime(field(/^From/), "2099-01-05", "10");
+  await writeTime(field(/^To/), "2099-01-05", "11");
+  await keys.press(inDialog("Reserve"));
+  await expect(page.getByText("7G does not go into leases of 2G without a rest.")).toBeVisible();
+  await keys.write(amount, "2G");
+  await keys.press(inDialog("Reserve"));
+  await closed();
+  await keys.press(button(/^Cancel the reservation/));
+  await keys.press(inDialog("Cancel reservation"));
+  await closed();
+});
+
+test("a size is offered, changed and taken back", async () => {
+  await page.goto("/sizes");
+  await keys.press(button("Add size"));
+  await keys.write(field("Name"), `Keys ${run}`);
+  await keys.write(field("Cores"), "0.5");
+  await keys.write(field("Memory"), "1");
+  await keys.press(inDialog("Save size"));
+  await closed();
+  const row = page.getByRole("row", { name: new RegExp(`Keys ${run}`) });
+  await expect(row).toContainText("0.5");
+  await keys.press(button(`Edit Keys ${run}`));
+  await keys.write(field("Description"), "For keys");
+  await keys.press(inDialog("Save size"));
+  await closed();
+  await expect(row).toContainText("For keys");
+  await keys.press(button(`Remove Keys ${run}`));
+  await keys.press(page.getByRole("dialog").getByRole("button", { name: /^Remove/ }));
+  await closed();
+  await expect(row).toHaveCount(0);
+});
+
+test("a team's policy is changed", async () => {
+  await page.goto(`/teams/${teams[0]}`);
+  await keys.press(button("Edit policy"));
+  await keys.select(field("Cards"), "Shares inside");
+  await keys.press(inDialog("Save policy"));
+  await closed();
+  await expect(page.getByText("Shares inside the team").first()).toBeVisible();
+});
+
+test("an access token is made, shown once, and revoked", async () => {
+  await page.goto("/settings");
+  await keys.press(button("New token"));
+  await keys.write(field("Name"), `keys ${run}`);
+  await keys.press(inDialog("Make token"));
+  await expect(page.getByRole("dialog").getByLabel("Token")).toHaveValue(/^slp_/);
+  await keys.press(inDialog("Done"));
+  await closed();
+  await keys.press(button(`Revoke keys ${run}`));
+  await keys.press(page.getByRole("dialog").getByRole("button", { name: /^Revoke/ }));
+  await closed();
+  await expect(button(`Revoke keys ${run}`)).toHaveCount(0);
+});
+
+test("an invitation is accepted", async ({ browser }) => {
+  const asked = { email: `late-${run}@example.test`, teamId: await teamByName(api, "demo") };
+  const { link } = await change<{ link: string }>(api, "post", "/invitations", asked);
+  const theirs = await (await browser.newContext()).newPage();
+  const own = new Keyboard(theirs);
+  await theirs.goto(link);
+  await own.write(theirs.getByLabel("Name"), `Late ${run}`);
+  await own.write(theirs.getByLabel("Password"), PASSWORD);
+  await theirs.keyboard.press("Enter");
+  await expect(theirs).toHaveURL(/\/workspaces$/);
+  await theirs.context().close();
+});
+
+test("notices have a page of their own, where all of them are read", async ({ browser }) => {
+  await change(api, "post", `/workspaces/${id}/collaborators`, { person: guest.email, role: "viewer" });
+  const theirs = await (await browser.newContext()).newPage();
+  await signIn(theirs, guest.email);
+  const own = new Keyboard(theirs);
+  await own.press(theirs.getByRole("button", { name: "Notices, 1 unread" }));
+  await own.press(theirs.getByRole("link", { name: "All notices" }));
+  await expect(theirs.getByRole("heading", { level: 1, name: "Notices" })).toBeVisible();
+  await own.press(theirs.getByRole("link", { name: "Unread", exact: true }));
+  await expect(theirs.getByRole("main").getByText(workspace, { exact: false }).first()).toBeVisible();
+  await expectAccessible(theirs, "a page of notices");
+  await own.press(theirs.getByRole("button", { name: "Mark 1 notice as read" }));
+  await expect(theirs.getByText("Nothing is unread")).toBeVisible();
+  await expect(theirs.getByRole("button", { name: "Notices", exact: true })).toBeVisible();
+  await own.press(theirs.getByRole("link", { name: "All", exact: true }));
+  await expect(theirs.getByRole("main").getByText(workspace, { exact: false }).first()).toBeVisible();
+  await theirs.context().close();
+});
+
+test("what a list is filtered and sorted by stands in its address", async ({ browser }) => {
+  await page.goto("/policies");
+  const table = page.getByRole("table", { name: "Policies by team" });
+  await keys.write(page.getByLabel("Filter teams"), `${run}-`);
+  await expect(table.getByRole("row")).toHaveCount(4);
+  await keys.press(table.getByRole("button", { name: "Team" }));
+  await keys.press(table.getByRole("button", { name: "Team" }));
+  await expect(page).toHaveURL(/\?filter-[a-z-]+=\w+-&sort-[a-z-]+=\w+(-down)?$/);
+  const shown = () => table.locator("tbody tr td:first-child").allInnerTexts();
+  const before = await shown();
+  await page.reload();
+  expect(await shown()).toEqual(before);
+  // Whoever gets the link sees the same.
+  const other = await (await browser.newContext()).newPage();
+  await signIn(other, ADMIN);
+  await other.goto(page.url());
+  expect(await other.getByRole("table", { name: "Policies by team" }).locator("tbody tr").count()).toBe(3);
+  await other.context().close();
+  await keys.write(page.getByLabel("Filter teams"), " ");
+  await expect(page).not.toHaveURL(/filter-/);
+});
