@@ -1,5 +1,5 @@
 /** Each runner of `npm test`: how it is called, and how its counts are read from what it reports. */
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { installChromium } from "#scripts/lib/chromium.ts";
@@ -95,12 +95,16 @@ export const pytest: Runner = {
   name: "pytest",
   budget: 120,
   prepare: async (root, out) => {
-    if (existsSync(testPython(out))) return;
-    await run("python3", ["-m", "venv", testVenv(out)], { onLine: print });
+    const wanted = readFileSync(path.join(root, "native/python/tests/requirements.txt"), "utf8");
+    // Written last: an environment whose making was interrupted is made anew, and so is one for other packages.
+    const installed = path.join(testVenv(out), "installed.txt");
+    if (existsSync(installed) && readFileSync(installed, "utf8") === wanted) return;
+    await run("python3", ["-m", "venv", "--clear", testVenv(out)], { onLine: print });
     await run(testPython(out), ["-m", "pip", "install", "-q", "-r", "native/python/tests/requirements.txt"], {
       cwd: root,
       onLine: print,
     });
+    writeFileSync(installed, wanted);
   },
   run: async (root, out) => {
     let passed = 0;
