@@ -6,7 +6,7 @@ import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
 import { formatCount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
-import { Copyable } from "#components/ui/copy.tsx";
+import { ShownOnce } from "#components/ui/copy.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Confirm, Dialog } from "#components/ui/dialog.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -144,14 +144,7 @@ function NewToken() {
         }
       >
         {made ? (
-          <div className="flex flex-col gap-4">
-            <Copyable text={made.secret} label="Token" />
-            <div className="flex justify-end">
-              <Button variant="primary" onClick={() => setOpen(false)}>
-                Done
-              </Button>
-            </div>
-          </div>
+          <ShownOnce text={made.secret} label="Token" onDone={() => setOpen(false)} />
         ) : (
           <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
             <Field label="Name" name="name" required maxLength={100} hint="What it is for" error={fields.name} />

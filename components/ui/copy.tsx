@@ -34,3 +34,17 @@ export function Copyable({ text, label }: { text: string; label: string }) {
     </div>
   );
 }
+
+/** The end of a dialog whose result is told this once. */
+export function ShownOnce({ text, label, onDone }: { text: string; label: string; onDone: () => void }) {
+  return (
+    <div className="flex flex-col gap-4">
+      <Copyable text={text} label={label} />
+      <div className="flex justify-end">
+        <Button variant="primary" onClick={onDone}>
+          Done
+        </Button>
+      </div>
+    </div>
+  );
+}

@@ -7,7 +7,7 @@ import { formText } from "#components/form-text.ts";
 import { formatExact } from "#components/format.ts";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Button } from "#components/ui/button.tsx";
-import { Copyable } from "#components/ui/copy.tsx";
+import { ShownOnce } from "#components/ui/copy.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
@@ -66,14 +66,7 @@ export default function InvitationForm({
       }
     >
       {made ? (
-        <div className="flex flex-col gap-4">
-          <Copyable text={made.link} label="Invitation link" />
-          <div className="flex justify-end">
-            <Button variant="primary" onClick={onClose}>
-              Done
-            </Button>
-          </div>
-        </div>
+        <ShownOnce text={made.link} label="Invitation link" onDone={onClose} />
       ) : (
         <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
           <Field label="E-mail" name="email" type="email" required error={fields.email} />

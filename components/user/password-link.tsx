@@ -4,8 +4,7 @@ import { useState } from "react";
 import { api } from "#components/api.ts";
 import { formatExact } from "#components/format.ts";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
-import { Button } from "#components/ui/button.tsx";
-import { Copyable } from "#components/ui/copy.tsx";
+import { ShownOnce } from "#components/ui/copy.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useSubmit } from "#components/use-submit.ts";
@@ -32,14 +31,7 @@ export default function PasswordLinkDialog({ person, onClose }: { person: UserVi
       }
     >
       {made ? (
-        <div className="flex flex-col gap-4">
-          <Copyable text={made.link} label="Link for a new password" />
-          <div className="flex justify-end">
-            <Button variant="primary" onClick={onClose}>
-              Done
-            </Button>
-          </div>
-        </div>
+        <ShownOnce text={made.link} label="Link for a new password" onDone={onClose} />
       ) : (
         <form
           className="flex flex-col gap-4"
