@@ -6,19 +6,13 @@
 
 import json
 import sys
-import time
 
 import jax
 import jax.numpy as jnp
+from samples import timed
 
 STEPS = 50
 remoted = sys.argv[1:] == ["remoted"]
-
-
-def timed(action):
-    """What an action gives, and its seconds."""
-    began = time.monotonic()
-    return action(), time.monotonic() - began
 
 
 def loss(parameters, x, y):

@@ -1,9 +1,16 @@
-"""Prints results of samples as JSON lines."""
+"""Prints results of samples as JSON lines; and times what is done once."""
 
 import hashlib
 import json
+import time
 
 import numpy
+
+
+def timed(action):
+    """What an action gives, and its seconds."""
+    began = time.monotonic()
+    return action(), time.monotonic() - began
 
 
 def show(*operations):

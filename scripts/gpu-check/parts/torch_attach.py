@@ -6,10 +6,10 @@
 
 import json
 import sys
-import time
 
 import torch
 import torch.nn.functional as F
+from samples import timed
 from torch_training import Gpt, text
 
 STEPS = 6
@@ -35,12 +35,6 @@ def learn(model, optimizer, inputs, wanted):
         optimizer.step()
         losses.append(loss.item())
     return losses
-
-
-def timed(action):
-    """What an action gives, and its seconds."""
-    began = time.monotonic()
-    return action(), time.monotonic() - began
 
 
 if remoted:

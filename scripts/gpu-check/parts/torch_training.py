@@ -132,9 +132,10 @@ def train(name, make, data, warm, steps):
     }), flush=True)
 
 
-for case in CASES:
-    try:
-        train(*case)
-    except Exception as error:  # noqa: BLE001 - the other models are trained too
-        print(json.dumps({"name": case[0], "error": f"{type(error).__name__}: {str(error)[:400]}"}), flush=True)
-    torch.cuda.empty_cache()
+if __name__ == "__main__":
+    for case in CASES:
+        try:
+            train(*case)
+        except Exception as error:  # noqa: BLE001 - the other models are trained too
+            print(json.dumps({"name": case[0], "error": f"{type(error).__name__}: {str(error)[:400]}"}), flush=True)
+        torch.cuda.empty_cache()
