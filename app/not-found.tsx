@@ -1,5 +1,4 @@
 import { Mark } from "#components/shell/mark.tsx";
-import { Link } from "#components/ui/link.tsx";
 
 export const metadata = { title: "Nothing here" };
 
@@ -13,9 +12,10 @@ export default function NotFound() {
         <h1 className="text-xl font-semibold">Nothing here</h1>
         <p className="mt-1 text-ink-2">There is no page at this address.</p>
         <p className="mt-4">
-          <Link href="/" className="text-accent underline underline-offset-4">
+          {/* eslint-disable-next-line @next/next/no-html-link-for-pages -- every page carries the script of this one */}
+          <a href="/" className="text-accent underline underline-offset-4">
             To the first page
-          </Link>
+          </a>
         </p>
       </main>
     </div>

@@ -1,4 +1,4 @@
-import { ButtonLink } from "#components/ui/button.tsx";
+import { ButtonLink } from "#components/ui/button-link.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 
 /** What does not exist and what one may not see look alike. */

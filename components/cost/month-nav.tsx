@@ -1,5 +1,5 @@
 import { cx } from "#components/format.ts";
-import { ButtonLink } from "#components/ui/button.tsx";
+import { ButtonLink } from "#components/ui/button-link.tsx";
 import { Link } from "#components/ui/link.tsx";
 import { shiftMonth } from "./asked-month.ts";
 

@@ -1,6 +1,7 @@
 import { Search } from "lucide-react";
 import { formatCount } from "#components/format.ts";
-import { Button, ButtonLink } from "#components/ui/button.tsx";
+import { Button } from "#components/ui/button.tsx";
+import { ButtonLink } from "#components/ui/button-link.tsx";
 
 /** The page's own address and what its question is, without the place in the list. */
 type Place = { path: string; question: Record<string, string>; search: string; label: string };

@@ -2,7 +2,7 @@ import { notFound } from "next/navigation";
 import { AuditFilter } from "#components/audit/audit-filter.tsx";
 import { AuditTable } from "#components/audit/audit-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
-import { ButtonLink } from "#components/ui/button.tsx";
+import { ButtonLink } from "#components/ui/button-link.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";

@@ -2,7 +2,7 @@ import { FreeByType } from "#components/lease/free-by-type.tsx";
 import { LeaseTable } from "#components/lease/lease-table.tsx";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
-import { ButtonLink } from "#components/ui/button.tsx";
+import { ButtonLink } from "#components/ui/button-link.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { pageContext } from "../../page-context.ts";

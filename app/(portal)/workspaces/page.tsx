@@ -1,6 +1,6 @@
 import { LiveRefresh } from "#components/live/live.tsx";
 import { BootSteps } from "#components/setup/boot-steps.tsx";
-import { ButtonLink } from "#components/ui/button.tsx";
+import { ButtonLink } from "#components/ui/button-link.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";

@@ -1,5 +1,5 @@
 import { redirect } from "next/navigation";
-import { ButtonLink } from "#components/ui/button.tsx";
+import { ButtonLink } from "#components/ui/button-link.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { readLink } from "#server/services/workspace-collaborator/read-link.ts";
