@@ -15,6 +15,10 @@ const config: NextConfig = {
   typedRoutes: false,
   // `npm run types` checks them, and the checks before a change lands call it: nobody waits for it at a first start.
   typescript: { ignoreBuildErrors: true },
+  async redirects() {
+    // Where password managers look for the form (https://w3c.github.io/webappsec-change-password-url/).
+    return [{ source: "/.well-known/change-password", destination: "/settings?change-password=", permanent: false }];
+  },
   async headers() {
     return [
       {
