@@ -11,7 +11,8 @@ export type Submit<T> = {
   fields: Record<string, string>;
   /** Runs the call; its data when it went well. What was typed stays where it is either way. */
   run: (call: () => Promise<ApiResult<T>>) => Promise<T | undefined>;
-  fail: (message: string) => void;
+  /** Refuses what was typed before it is sent; with a field's name it stands there. */
+  fail: (message: string, field?: string) => void;
 };
 
 /** What stands at a form as a whole: a refusal that names no field, and each sentence of a field that shows none. */
@@ -46,7 +47,9 @@ export function useSubmit<T>(
     if (result.error.code === "conflict") read(() => again.current?.());
     return undefined;
   }, []);
-  const fail = useCallback((message: string) => setRefused({ code: "invalid", message, fields: {} }), []);
+  const fail = useCallback((message: string, field?: string) => {
+    setRefused({ code: "invalid", message, fields: field === undefined ? {} : { [field]: message } });
+  }, []);
   const error = refused && errorOf(refused, known);
   return { pending: pending || reading, error, fields: refused?.fields ?? {}, run, fail };
 }

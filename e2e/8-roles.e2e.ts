@@ -67,6 +67,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
         ["/gpus", ["lease/end-lease-dialog", givesBack], ["lease/explain-request", explains]],
         [
           "/settings",
+          ["user/change-password-form", "Change password"],
           ["access-token/token-section: Your new token", "New token"],
           ["access-token/token-section: Revoke …?", "Revoke reader"],
           ["session/session-section", /^Sign out there/],

@@ -149,6 +149,45 @@ test("an access token is made, shown once, and revoked", async () => {
   await expect(button(`Revoke keys ${run}`)).toHaveCount(0);
 });
 
+test("a password is changed, which signs out everywhere but here", async ({ browser }) => {
+  const email = `changes-${run}@example.test`;
+  await joinByApi(api, await teamByName(api, "demo"), email, `Changes ${run}`);
+  const [theirs, elsewhere] = [
+    await (await browser.newContext()).newPage(),
+    await (await browser.newContext()).newPage(),
+  ];
+  await signIn(elsewhere, email);
+  await signIn(theirs, email);
+  // As a password manager comes to it.
+  await theirs.goto("/.well-known/change-password");
+  const own = new Keyboard(theirs);
+  const dialog = theirs.getByRole("dialog", { name: "Change password" });
+  const [current, chosen, again] = ["Current password", "New password", "New password again"].map((label) =>
+    dialog.getByLabel(label, { exact: true }),
+  ) as [Locator, Locator, Locator];
+  await own.write(current, "not this one");
+  await own.write(chosen, "better horse");
+  await own.write(again, "better house");
+  await theirs.keyboard.press("Enter");
+  await expect(dialog.getByText("The two passwords differ.", { exact: false })).toBeVisible();
+  await own.write(again, "better horse");
+  await theirs.keyboard.press("Enter");
+  await expect(current).toHaveAccessibleDescription("This is not your current password.");
+  await expectAccessible(theirs, "a wrong current password");
+  // What was typed is still there.
+  await own.write(current, PASSWORD);
+  await theirs.keyboard.press("Enter");
+  await expect(dialog).toHaveCount(0);
+  await expect(theirs.getByText("Your password was changed, and 1 other sign-in session ended.")).toBeVisible();
+  const sessions = theirs.getByRole("table", { name: "Sign-in sessions" });
+  await expect(sessions.locator("tbody").getByRole("row")).toHaveCount(1);
+  await expect(theirs.getByRole("button", { name: "Notices, 1 unread" })).toBeVisible();
+  await elsewhere.goto("/settings");
+  await expect(elsewhere).toHaveURL(/sign-in/);
+  await signIn(elsewhere, email, "better horse");
+  for (const each of [theirs, elsewhere]) await each.context().close();
+});
+
 test("an invitation is accepted", async ({ browser }) => {
   const asked = { email: `late-${run}@example.test`, teamId: await teamByName(api, "demo") };
   const { link } = await change<{ link: string }>(api, "post", "/invitations", asked);

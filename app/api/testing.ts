@@ -106,6 +106,11 @@ const WAITING = newId("req");
 export const matrix: Record<string, Row> = {
   "GET /me": { expected: signedIn(200) },
   "GET /me/glance": { expected: signedIn(200) },
+  "PUT /me/password": {
+    // A token guesses no passwords.
+    expected: signedIn(200, { ownerToken: 403, adminToken: 403 }),
+    input: () => ({ currentPassword: "correct horse", password: "better horse" }),
+  },
   "DELETE /session": { expected: signedIn(200) },
   "GET /sessions": { expected: signedIn(200) },
   "DELETE /sessions/{id}": {

@@ -6,14 +6,16 @@ const all = ["h", "b", "a", "c", "e", "d", "f", "g"].map((name, at) => holds(nam
 
 it("gives those that hold most a look of their own, by name, and says the rest together", () => {
   const key = teamKey(all);
-  expect(key.map(({ teamName }) => teamName)).toEqual(["a", "b", "c", "d", "e", "h"]);
-  expect(new Set(key.map(({ look }) => look)).size).toBe(6);
+  expect(key.map(({ teamName }) => teamName)).toEqual(["a", "b", "c", "d", "e", "h", "f", "g"]);
+  expect(new Set(key.slice(0, 6).map(({ look }) => look)).size).toBe(6);
   const { segments, words } = teamSegments(key, [holds("g", 250), holds("b", 1000), holds("f", 500)]);
   expect(segments.map(({ key: name, value, look }) => ({ name, value, look }))).toEqual([
     { name: "b", value: 1000, look: key[1]?.look },
     { name: "others", value: 750, look: "rest" },
   ]);
-  expect(words).toBe("b 1.0, others 0.75");
+  // Whoever points at them, or hears them, is told of each.
+  expect(segments[1]?.title).toBe("others: f 0.5, g 0.25");
+  expect(words).toBe("b 1.0, f 0.5, g 0.25");
 });
 
 it("keeps the looks while amounts change", () => {

@@ -7,17 +7,20 @@ export type Segment = {
   title?: string;
 };
 
-/** `used` is solid, `borrowed` striped, `held` pale; the same in ink, and `rest`, tell more apart where parts have names. */
-export type SegmentLook = "used" | "borrowed" | "held" | "ink" | "ink-striped" | "ink-pale" | "rest";
+/**
+ * `used` is solid, `borrowed` striped, `held` pale. Where parts have names, `ink` and its patterns tell more apart, and
+ * `rest` is all others: by strength and pattern, as accent and ink are one grey to who does not see their hues.
+ */
+export type SegmentLook = "used" | "borrowed" | "held" | "ink" | "ink-dotted" | "ink-barred" | "rest";
 
 const looks: Record<SegmentLook, string> = {
   used: "bg-accent",
   borrowed: "bg-accent stripes",
   held: "bg-accent/45",
-  ink: "bg-ink-2",
-  "ink-striped": "bg-ink-2 stripes",
-  "ink-pale": "bg-ink-2/45",
-  rest: "bg-line-strong",
+  ink: "bg-ink",
+  "ink-dotted": "bg-ink-2 dots",
+  "ink-barred": "bg-ink-2 uprights",
+  rest: "bg-sunken mesh",
 };
 
 /** The look of a segment beside its name. */

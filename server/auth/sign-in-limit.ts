@@ -7,6 +7,7 @@ import { and, eq, gt, sql } from "drizzle-orm";
 import { type Counted, counted, countOne, forget } from "#server/auth/attempts.ts";
 import type { Context } from "#server/context.ts";
 import { auditEvents, users } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
 
 const LIMITS = { fromAddress: 5, fromAnywhere: 20 };
 
@@ -22,16 +23,16 @@ function keysOf({ email, address }: Attempt): { key: Counted; limit: number }[] 
 }
 
 /**
- * Counts an attempt before the password is looked at, so that many at once cannot slip through; false when there
- * were too many. A right password takes the count back (`forgiveAttempts`).
+ * Counts an attempt before the password is looked at, so that many at once cannot slip through, and refuses it when
+ * there were too many. A right password takes the count back (`forgiveAttempts`).
  */
-export async function countAttempt(ctx: Context, attempt: Attempt): Promise<boolean> {
+export async function countAttempt(ctx: Context, attempt: Attempt): Promise<void> {
   let allowed = true;
   const keys = keysOf(attempt);
   for (const { key, limit } of (await isKnown(ctx, attempt)) ? keys.slice(0, 1) : keys) {
     if ((await countOne(ctx, key)).count > limit) allowed = false;
   }
-  return allowed;
+  if (!allowed) throw new SluiceError("refused", "Too many wrong passwords. Wait a quarter of an hour and try again.");
 }
 
 /** Whether a session of this person began at this address. */

@@ -34,6 +34,8 @@ export const gpuType = z
 export const email = z.string().trim().toLowerCase().pipe(z.email("That is not an e-mail address.").max(254));
 export const personName = z.string().trim().min(1, "A name is needed.").max(100);
 export const password = z.string().min(8, "A password has at least 8 characters.").max(256);
+/** One that somebody types who has it already: it may be older than the rules for new ones. */
+export const typedPassword = z.string().max(256);
 export const oneTimeCode = z.string().regex(/^[A-Za-z0-9_-]{43}$/, "This link is not complete. Copy all of it.");
 
 /** How often something was saved: an edit that names an older one is refused as a conflict. */

@@ -14,6 +14,7 @@ export const noticeKind = z.enum([
   "workspace-move",
   "workspace-restarted",
   "invited",
+  "password",
 ]);
 
 export const noticeView = z.strictObject({

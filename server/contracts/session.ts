@@ -1,6 +1,6 @@
 /** Who is signed in. */
 import { z } from "zod";
-import { email, instant, sessionId, teamId, userId } from "./common.ts";
+import { email, instant, sessionId, teamId, typedPassword, userId } from "./common.ts";
 import { noticeList } from "./notice.ts";
 import { stopList } from "./sharing.ts";
 
@@ -10,6 +10,10 @@ export const me = z.strictObject({
   name: z.string(),
   isAdmin: z.boolean(),
   isSample: z.boolean(),
+  /** Signs in through the organisation's identity provider. */
+  byProvider: z.boolean(),
+  /** Has a password here, which can be changed here. */
+  hasPassword: z.boolean(),
   teams: z.array(z.strictObject({ id: teamId, name: z.string(), role: z.enum(["lead", "member"]) })),
 });
 export type Me = z.infer<typeof me>;
@@ -52,7 +56,7 @@ export const endSessionInput = z.strictObject({ sessionId });
 export type EndSessionInput = z.input<typeof endSessionInput>;
 
 /** A sign-in by password; `address` is where it comes from. */
-export const signInInput = z.strictObject({ email, password: z.string().max(256), address: z.string().max(64) });
+export const signInInput = z.strictObject({ email, password: typedPassword, address: z.string().max(64) });
 export type SignInInput = z.input<typeof signInInput>;
 
 /** What an OIDC provider says of a person. */

@@ -10,6 +10,7 @@ import {
   personName,
   searchText,
   teamId,
+  typedPassword,
   userId,
 } from "./common.ts";
 
@@ -107,6 +108,17 @@ export const redeemPasswordLinkInput = z.strictObject({
 export type RedeemPasswordLinkInput = z.input<typeof redeemPasswordLinkInput>;
 export const redeemPasswordLinkOutput = z.strictObject({ email: z.string() });
 export type RedeemPasswordLinkOutput = z.infer<typeof redeemPasswordLinkOutput>;
+
+export const changePasswordInput = z.strictObject({
+  currentPassword: typedPassword,
+  password,
+  /** Also revoke one's access tokens, where somebody else may have known the old password. */
+  revokeTokens: z.boolean().default(false),
+});
+export type ChangePasswordInput = z.input<typeof changePasswordInput>;
+/** How many other browser sessions were ended by it. */
+export const changePasswordOutput = z.strictObject({ endedSessions: z.int() });
+export type ChangePasswordOutput = z.infer<typeof changePasswordOutput>;
 
 export const openSampleInput = z.strictObject({
   /** The team the sample user belongs to; without it the team `demo`. */

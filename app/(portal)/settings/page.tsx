@@ -5,6 +5,8 @@ import { ChooseTheme } from "#components/shell/choose-theme.tsx";
 import { readTheme, themeCookie } from "#components/shell/theme.ts";
 import { ChooseTimeZone } from "#components/time-zone/choose-time-zone.tsx";
 import { Card, Facts, PageHeader, Section } from "#components/ui/page.tsx";
+import { ChangePassword } from "#components/user/change-password.tsx";
+import type { Me } from "#server/contracts/session.ts";
 import { env } from "#server/env.ts";
 import { list as listTokens } from "#server/services/access-token/list.ts";
 import { list as listSessions } from "#server/services/session/list.ts";
@@ -13,12 +15,18 @@ import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Settings" };
 
-/** Who one is here, the tokens for scripts, and where one is signed in. */
-export default async function SettingsPage() {
+/** Who one is here, the password, the tokens for scripts, and where one is signed in. */
+export default async function SettingsPage({
+  searchParams,
+}: {
+  searchParams: Promise<{ "change-password"?: string }>;
+}) {
   const ctx = await pageContext();
   const [person, { tokens }, { sessions }] = await load(() =>
     Promise.all([me(ctx), listTokens(ctx), listSessions(ctx)]),
   );
+  const asked = (await searchParams)["change-password"] !== undefined;
+  const password = person.hasPassword ? <ChangePassword email={person.email} initiallyOpen={asked} /> : whyNone(person);
   return (
     <div className="max-w-4xl">
       <PageHeader title="Settings" />
@@ -35,6 +43,7 @@ export default async function SettingsPage() {
                   ? "none"
                   : person.teams.map((team) => `${team.name}${team.role === "lead" ? " (lead)" : ""}`).join(", "),
               ],
+              ["Password", password],
             ]}
           />
           <div className="mt-4 flex flex-wrap gap-x-6 gap-y-4">
@@ -47,4 +56,10 @@ export default async function SettingsPage() {
       <SessionSection sessions={sessions} />
     </div>
   );
+}
+
+/** What somebody signs in with who has no password to change here. */
+function whyNone({ byProvider, isSample }: Me): string {
+  if (byProvider) return `none here: you sign in with ${env().SLUICE_OIDC_NAME}, and change it there`;
+  return isSample ? "none: an admin opens the sample user" : "none: ask an admin for a link to choose one";
 }

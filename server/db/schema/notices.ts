@@ -13,7 +13,7 @@ export const notices = pgTable(
     kind: text("kind", {
       enum: [
         ...(["reclaim", "idle", "long-kernel", "granted", "budget", "quota-request", "guarantee"] as const),
-        ...(["workspace-stop", "workspace-move", "workspace-restarted", "invited"] as const),
+        ...(["workspace-stop", "workspace-move", "workspace-restarted", "invited", "password"] as const),
       ],
     }).notNull(),
     /** What it is about, once: the same thing is not told twice. */

@@ -152,6 +152,19 @@ export function invited(
   };
 }
 
+/** Somebody has set a new password for this person, who should know of it when it was somebody else. */
+export function passwordSet(userId: string, at: Date, by: "change" | "link", address: string | undefined): Notice {
+  const from = address === undefined ? "" : ` from ${address}`;
+  return {
+    userId,
+    kind: "password",
+    key: `password/${at.getTime()}`,
+    title: by === "change" ? "Your password was changed" : "Your password was set anew by a link",
+    body: `That was done${from}, and ended your sign-in sessions elsewhere. If it was not you, tell an admin at once.`,
+    href: "/settings",
+  };
+}
+
 const MOST_OF_A_NAME = 100;
 const shortened = (name: string) => (name.length > MOST_OF_A_NAME ? `${name.slice(0, MOST_OF_A_NAME)}…` : name);
 

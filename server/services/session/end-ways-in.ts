@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, or, type SQL } from "drizzle-orm";
+import { and, eq, inArray, isNull, ne, or, type SQL } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { accessTokens, gatewaySessions, oneTimeCodes, sessions } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
@@ -13,9 +13,10 @@ export async function endWaysIn(tx: Context, userId: string): Promise<void> {
   await endPasswordLinks(tx, userId);
 }
 
-/** Ends a person's browser sessions, and those that they opened as the sample user. */
-export async function endSessionsOf(tx: Context, userId: string): Promise<void> {
-  await endSessions(tx, or(eq(sessions.userId, userId), eq(sessions.openedBy, userId)));
+/** Ends a person's browser sessions but the one that stays, and those that they opened as the sample user; how many. */
+export async function endSessionsOf(tx: Context, userId: string, stays?: string): Promise<number> {
+  const theirs = or(eq(sessions.userId, userId), eq(sessions.openedBy, userId));
+  return await endSessions(tx, stays === undefined ? theirs : and(theirs, ne(sessions.id, stays)));
 }
 
 export async function endTokens(tx: Context, userId: string): Promise<void> {
@@ -37,8 +38,8 @@ export async function endOpened(tx: Context, userId: string): Promise<void> {
   await endSessions(tx, eq(sessions.openedBy, userId));
 }
 
-/** With what the gateway opened for them. */
-async function endSessions(tx: Context, which: SQL | undefined): Promise<void> {
+/** With what the gateway opened for them; how many there were. */
+async function endSessions(tx: Context, which: SQL | undefined): Promise<number> {
   const ended = await tx.db
     .update(sessions)
     .set({ revokedAt: tx.now() })
@@ -50,4 +51,5 @@ async function endSessions(tx: Context, which: SQL | undefined): Promise<void> {
     .set({ revokedAt: tx.now() })
     .where(and(inArray(gatewaySessions.sessionId, ids), isNull(gatewaySessions.revokedAt)));
   for (const id of ids) await notify(tx.db, "session", id);
+  return ids.length;
 }

@@ -3,6 +3,7 @@ import { authorize, type Context } from "#server/context.ts";
 import type { Me } from "#server/contracts/session.ts";
 import { memberships, teams, users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { hasPassword, isByProvider } from "#server/services/user/view.ts";
 
 /** Who is signed in, with the names of their teams. */
 export async function me(ctx: Context): Promise<Me> {
@@ -22,6 +23,8 @@ export async function me(ctx: Context): Promise<Me> {
     name: user.name,
     isAdmin: user.isAdmin,
     isSample: user.isSample,
+    byProvider: isByProvider(user),
+    hasPassword: hasPassword(user),
     teams: rows,
   };
 }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { hashPassword } from "#server/auth/password.ts";
 import { anonymous } from "#server/auth/principal.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
-import { auditEvents, gatewaySessions, oneTimeCodes, sessions, users } from "#server/db/schema/index.ts";
+import { auditEvents, gatewaySessions, notices, oneTimeCodes, sessions, users } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { newId } from "#server/ids.ts";
@@ -82,7 +82,9 @@ it("gives a new password once, and ends every browser session, but neither token
     { action: "user.create-password-link", actorId: world.admin.id },
     { action: "user.redeem-password-link", actorId: person.id, address: "192.0.2.1", detail: { revokedTokens: false } },
   ]);
-  expect(JSON.stringify(events)).not.toContain(code);
+  const told = await test.db.select().from(notices).where(eq(notices.userId, person.id));
+  expect(told).toMatchObject([{ kind: "password", title: "Your password was set anew by a link" }]);
+  expect(JSON.stringify([events, told])).not.toContain(code);
   expect(JSON.stringify(await test.db.select().from(oneTimeCodes))).not.toContain(code);
 });
 

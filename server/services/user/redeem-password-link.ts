@@ -10,6 +10,8 @@ import {
 } from "#server/contracts/user.ts";
 import { users } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
+import { passwordSet } from "#server/services/notice/words.ts";
+import { writeNotices } from "#server/services/notice/write.ts";
 import { endPasswordLinks, endSessionsOf, endTokens } from "#server/services/session/end-ways-in.ts";
 import { linkNotValid, personOfLink } from "./read-password-link.ts";
 import { isByProvider } from "./view.ts";
@@ -47,6 +49,7 @@ export async function redeemPasswordLink(
       { ...tx, principal: { kind: "user", userId: id, email, name, isAdmin, teams: {} } },
       { action: "user.redeem-password-link", subject: id, detail: { revokedTokens: input.revokeTokens } },
     );
+    await writeNotices(tx, [passwordSet(id, tx.now(), "link", tx.address)]);
     return { email };
   });
 }

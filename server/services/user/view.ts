@@ -25,6 +25,11 @@ export function isByProvider({ oidcSubject }: Pick<UserRow, "oidcSubject">): boo
   return issuer !== undefined && oidcSubject?.startsWith(`${issuer}|`) === true;
 }
 
+/** Whether they sign in with a password that is kept here. */
+export function hasPassword(row: UserRow): row is UserRow & { passwordHash: string } {
+  return row.passwordHash !== null && !isByProvider(row);
+}
+
 /** One of whom it is known that they are there. */
 export async function viewOf(ctx: Context, id: string): Promise<UserView> {
   const [view] = await viewsOf(ctx, await ctx.db.select().from(users).where(eq(users.id, id)));
