@@ -35,7 +35,7 @@ export async function readDatasets(ctx: Context, where: SQL | undefined): Promis
       kind: source.kind,
       source: canChange ? source : null,
       writable: row.writable,
-      prefetch: row.prefetch && source.kind === "folder",
+      prefetch: row.prefetch,
       sizeBytes: row.sizeBytes,
       fileCount: row.fileCount,
       measuredAt: row.measuredAt?.toISOString() ?? null,
