@@ -15,8 +15,11 @@ const MB = 2 ** 20;
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-/** A server that says one thing after the other, and the last of them for ever; `undefined`: it has no such address. */
-async function says(...answers: (object | string | undefined)[]) {
+/**
+ * A server that says one thing after the other, and the last of them for ever; `undefined`: it has no such address,
+ * `null`: it hangs up.
+ */
+async function says(...answers: (object | string | undefined | null)[]) {
   const asked: unknown[] = [];
   server = createServer((request, response) => {
     void (async () => {
@@ -24,6 +27,7 @@ async function says(...answers: (object | string | undefined)[]) {
       for await (const part of request) body += String(part);
       asked.push([request.method, request.url, request.headers.authorization, JSON.parse(body)]);
       const answer = answers.length > 1 ? answers.shift() : answers[0];
+      if (answer === null) return response.destroy();
       response.writeHead(answer === undefined ? 404 : 200, { "content-type": "application/json" });
       response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
     })();
@@ -48,6 +52,12 @@ it("asks until it is read, and tells how far it has come", async () => {
   ]);
   const question = ["POST", "/sluice-gpu/datasets?no_track_activity=1", "token t", { folder: "/datasets/images" }];
   expect(asked).toEqual([question, question, question]);
+});
+
+it("asks again where the server has not answered", async () => {
+  const { asked, at } = await says(null, null, { state: "done", bytes: 1, totalBytes: 1, lacks: null });
+  expect(await readAheadWithin(at, dataset, () => true, signal)).toMatchObject({ state: "done" });
+  expect(asked).toHaveLength(3);
 });
 
 it("asks no more when nobody wants it read any more, nor of what shall not be read", async () => {

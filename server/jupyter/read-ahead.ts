@@ -8,6 +8,8 @@ import { type JupyterServer, onlookerSettings, readShort } from "./server-settin
 
 const TIMEOUT_MS = 4_000;
 const ASK_EVERY_MS = 1_000;
+/** A server that computes may not answer at once: so many questions in a row are asked in vain. */
+const MOST_UNANSWERED = 10;
 
 const bytes = z.int().min(0);
 /** The workspace's own word, from a server that is its user's. */
@@ -31,30 +33,34 @@ export async function readAheadWithin(
 ): Promise<Prefetched | undefined> {
   if (!dataset.prefetch) return undefined;
   const folder = `${insideLayout.datasets}/${dataset.name}`;
+  let unanswered = 0;
   while (!signal.aborted) {
-    const answer = await ask(server, folder);
-    if (answer === undefined) return undefined;
-    const so = prefetchedOf(answer);
-    if (so.state !== "reading" || !tell(so)) return so;
+    const response = await ask(server, folder).catch((error: unknown) => {
+      unanswered += 1;
+      if (unanswered > MOST_UNANSWERED) throw error;
+    });
+    if (response !== undefined) {
+      unanswered = 0;
+      const so = await readAnswer(response);
+      if (so?.state !== "reading" || !tell(so)) return so;
+    }
     await setTimeout(ASK_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
   return undefined;
 }
 
-async function ask(server: JupyterServer, folder: string): Promise<z.infer<typeof answered> | undefined> {
+async function ask(server: JupyterServer, folder: string): Promise<Response> {
   const settings = onlookerSettings(server, TIMEOUT_MS);
   const asked = { method: "POST", body: JSON.stringify({ folder }) };
-  const response = await ServerConnection.makeRequest(
-    new URL("sluice-gpu/datasets", settings.baseUrl).href,
-    asked,
-    settings,
-  );
-  if (response.ok) return answered.parse(JSON.parse(await readShort(response)));
-  await response.body?.cancel();
-  return undefined;
+  return await ServerConnection.makeRequest(new URL("sluice-gpu/datasets", settings.baseUrl).href, asked, settings);
 }
 
-function prefetchedOf({ state, bytes, totalBytes, lacks }: z.infer<typeof answered>): Prefetched {
+async function readAnswer(response: Response): Promise<Prefetched | undefined> {
+  if (!response.ok) {
+    await response.body?.cancel();
+    return undefined;
+  }
+  const { state, bytes, totalBytes, lacks } = answered.parse(JSON.parse(await readShort(response)));
   // It stopped a moment before it was asked again, and goes on.
   if (state === "unwanted") return { state: "reading", bytes, totalBytes, message: null };
   return { state, bytes, totalBytes, message: messageOf(state, lacks) };
