@@ -84,6 +84,8 @@ export const datasetView = z.strictObject({
   measureMessage: z.string().nullable(),
   /** Workspaces that mount it, whoever's they are. */
   workspaces: z.int(),
+  /** Those of them that run, and into whose node's cache all of it was read at their start. */
+  inMemoryFor: z.int(),
   registeredBy: z.strictObject({ id: userId, name: z.string() }).nullable(),
   createdAt: instant,
   version,
