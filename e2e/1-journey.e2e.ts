@@ -8,7 +8,7 @@ import { expectAccessible } from "./fixtures/accessible.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
-import { acceptInvitation, inviteMember, launchWorkspace, openLab, setUp } from "./fixtures/portal.ts";
+import { acceptInvitation, inviteMember, launchWorkspace, openLab, PASSWORD, setUp } from "./fixtures/portal.ts";
 
 test.describe.configure({ mode: "serial" });
 
@@ -38,9 +38,18 @@ test.beforeAll(async ({ browser }) => {
 });
 
 test("the set-up link is one form and makes the first admin", async ({ installation }) => {
+  const keys = new Keyboard(admin);
   await setUp(admin, installation.setupLink, async () => {
     await expect(admin.getByRole("button", { name: "Set up Sluice" })).toBeVisible();
     await expectAccessible(admin, "the set-up form");
+    // What is wrong is said where it was typed, and what was right stays.
+    await keys.write(admin.getByLabel("Name"), "First Admin");
+    await keys.write(admin.getByLabel("E-mail"), "admin@example");
+    await keys.write(admin.getByLabel("Password"), PASSWORD);
+    await admin.keyboard.press("Enter");
+    await expect(admin.getByLabel("E-mail")).toHaveAccessibleDescription(/e-mail/i);
+    await expect(admin.getByLabel("Name")).toHaveValue("First Admin");
+    await expectAccessible(admin, "the set-up form with an address that is none");
   });
   await expect(admin.getByRole("heading", { level: 1 })).toBeVisible();
 });

@@ -320,6 +320,9 @@ test("a policy's times are typed as after %gpu, say what they do, and count once
   await expect(dialog).toHaveCount(0);
   await expect(policy.getByText("After 45m without GPU work", { exact: false })).toBeVisible();
   await expect(policy.getByText("set for this team")).toHaveCount(1);
+  await page.goto("/audit?of=team&what=demo");
+  const edits = page.getByRole("row").filter({ hasText: "team.set-policy" });
+  await expect(edits.first()).toContainText(/idle (none → )?45 min/);
 });
 
 test("a team is archived when nobody works in it, keeps its name, and is brought back", async () => {

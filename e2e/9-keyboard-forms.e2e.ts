@@ -1,5 +1,7 @@
 /** The forms that people fill in now and then, by the keyboard alone; and lists whose address says what is shown of them. */
 import { type APIRequestContext, type BrowserContext, expect, type Locator, type Page } from "@playwright/test";
+import type { WorkspaceView } from "#server/contracts/workspace.ts";
+import type { SizeList } from "#server/contracts/workspace-size.ts";
 import { expectAccessible } from "./fixtures/accessible.ts";
 import { change, joinByApi, signInByApi, stopWorkspaces, teamByName } from "./fixtures/api.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
@@ -34,6 +36,17 @@ async function writeTime(at: Locator, day: string, hour: string): Promise<void> 
   await page.keyboard.press("ArrowRight");
   await page.keyboard.type(`${hour}00AM`);
   await expect(at).toHaveValue(`${day}T${hour}:00`);
+}
+
+/** Writes a time of day into its parts. */
+async function writeClock(at: Locator, typed: string, value: string): Promise<void> {
+  await keys.reach(at);
+  await page.keyboard.type(typed);
+  await expect(at).toHaveValue(value);
+}
+
+async function asJson<T>(path: string): Promise<T> {
+  return (await (await api.get(`/api/v1${path}`)).json()) as T;
 }
 
 test.beforeAll(async ({ browser, installation }) => {
@@ -83,8 +96,106 @@ test("a workspace's idle limit is chosen", async () => {
       .getByRole("button", { name: "Save" }),
   );
   await expect(page.getByText("The idle limit was changed.").first()).toBeVisible();
-  const view = (await (await api.get(`/api/v1/workspaces/${id}`)).json()) as { ownIdleSeconds: number };
-  expect(view.ownIdleSeconds).toBe(7200);
+  expect((await asJson<WorkspaceView>(`/workspaces/${id}`)).ownIdleSeconds).toBe(7200);
+});
+
+test("a workspace gets a size that is offered, then one of its own", async () => {
+  await page.goto(`${at}/settings`);
+  const form = page.locator("form").filter({ has: page.getByRole("group", { name: "Size" }) });
+  const save = form.getByRole("button", { name: "Save" });
+  const saved = page.getByText("The size is saved.", { exact: false }).first();
+  const size = async () => (await asJson<WorkspaceView>(`/workspaces/${id}`)).size;
+  await keys.choose(form.getByRole("radio", { name: /^Small/ }));
+  await keys.press(save);
+  await expect(saved).toBeVisible();
+  expect(await size()).toMatchObject({ name: "Small", cpuMilli: 1000 });
+  // The arrows come by Medium, whose numbers the fields begin with.
+  await keys.choose(form.getByRole("radio", { name: /^Custom/ }));
+  const [cores, memory] = ["Cores", "Memory"].map((name) => form.getByRole("textbox", { name })) as [Locator, Locator];
+  await expect(cores).toHaveValue("2");
+  await keys.write(cores, "half");
+  await keys.write(memory, "1.5");
+  await keys.press(save);
+  await expect(cores).toHaveAccessibleDescription("A number like 2 or 0.5.");
+  await expectAccessible(page, "a size that is none");
+  await keys.write(cores, "0.5");
+  await page.keyboard.press("Enter");
+  await expect.poll(size).toMatchObject({ name: null, cpuMilli: 500, memoryBytes: 1.5 * 2 ** 30 });
+});
+
+test("who may choose sizes freely is changed, up to numbers that are some", async () => {
+  await page.goto("/sizes");
+  const [cores, memory] = [page.getByLabel("Cores at most"), page.getByLabel("Memory at most")];
+  const policy = async () => (await asJson<SizeList>("/workspace-sizes")).policy;
+  const before = await policy();
+  await keys.select(page.getByLabel("Who may"), "everybody");
+  await keys.write(cores, "many");
+  await keys.press(button("Save"));
+  await expect(cores).toHaveAccessibleDescription("A number like 8.");
+  await keys.write(cores, "6");
+  await keys.write(memory, "24");
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("Who may choose sizes freely is saved.").first()).toBeVisible();
+  const changed = { customSizes: "everybody", maxCpuMilli: 6000, maxMemoryBytes: 24 * 2 ** 30 };
+  expect(await policy()).toMatchObject(changed);
+  await page.reload();
+  await expect(cores).toHaveValue("6");
+  await change(api, "put", "/workspace-sizes/policy", { ...before, version: (await policy()).version });
+});
+
+test("a team's quota gets a calendar, whose entry is refused, made smaller, saved and removed", async () => {
+  await page.goto("/teams/demo");
+  const edit = button("Edit calendar of soft");
+  await keys.press(edit);
+  const entries = page.getByRole("dialog").getByRole("list", { name: "Entries" });
+  await keys.tick(field(/^Fri/));
+  await writeClock(field(/^From/), "0930AM", "09:30");
+  await writeClock(field(/^To/), "0600PM", "18:00");
+  await keys.write(field(/^Guaranteed/), "5");
+  await keys.write(field(/^Limit/), "5");
+  await keys.press(inDialog("Add entry"));
+  await expect(page.getByRole("dialog").getByText("This cannot be saved")).toBeVisible();
+  await keys.press(page.getByRole("dialog").getByRole("button", { name: /^Remove Mon to Thu 09:30 to 18:00/ }));
+  await expect(entries).toContainText("No entry");
+  await keys.write(field(/^Guaranteed/), "0.5");
+  await keys.write(field(/^Limit/), "0.25");
+  await keys.press(inDialog("Add entry"));
+  await expect(page.getByText("The limit is at least the guaranteed amount.")).toBeVisible();
+  await expectAccessible(page, "an entry of a calendar that cannot be");
+  await keys.write(field(/^Limit/), "1");
+  await page.keyboard.press("Enter");
+  await expect(entries).toContainText("0.5 guaranteed, limit 1.0");
+  await keys.press(inDialog("Save calendar"));
+  await closed();
+  await expect(edit).toBeFocused();
+  const calendar = page.getByRole("region", { name: "Calendar" });
+  await expect(calendar.getByText("Mon to Thu 09:30 to 18:00", { exact: false })).toBeVisible();
+  await keys.press(edit);
+  await keys.press(page.getByRole("dialog").getByRole("button", { name: /^Remove Mon to Thu/ }));
+  await keys.press(inDialog("Save calendar"));
+  await closed();
+  await expect(calendar.getByText("At every hour")).toBeVisible();
+});
+
+test("a GPU type takes batch work alone at night, until that is removed", async () => {
+  await page.goto("/calendars");
+  const edit = button("Edit calendar of soft");
+  await keys.press(edit);
+  await writeClock(field(/^From/), "1000PM", "22:00");
+  await writeClock(field(/^To/), "0600AM", "06:00");
+  await keys.select(field(/^Takes only/), "batch");
+  await keys.press(inDialog("Add entry"));
+  await keys.press(inDialog("Save calendar"));
+  await closed();
+  const windows = async () => (await asJson<{ windows: unknown[] }>("/gpu-types/soft/windows")).windows;
+  // Over midnight: each ends on the day after.
+  expect(await windows()).toContainEqual({ fromMinute: 22 * 60, toMinute: 30 * 60, kind: "batch" });
+  await expect(page.getByText("batch work only").first()).toBeVisible();
+  await keys.press(edit);
+  await keys.press(page.getByRole("dialog").getByRole("button", { name: /^Remove Mon to Fri 22:00/ }));
+  await keys.press(inDialog("Save calendar"));
+  await closed();
+  expect(await windows()).toEqual([]);
 });
 
 test("a part of the pool is reserved in GPU memory, and given up", async () => {

@@ -40,3 +40,13 @@ it("reads hours up to now as the days that they lie in", () => {
     span: { from: "2026-11-24T20:30:00.000Z", to: "2026-11-25T02:30:00.000Z" },
   });
 });
+
+it("reads days as the clocks of a zone have them, also the one on which they are put back", () => {
+  const berlin = { now, zone: "Europe/Berlin" };
+  expect(askedDays({ from: "2026-10-25", to: "2026-10-25" }, berlin).span).toEqual({
+    ...{ from: "2026-10-24T22:00:00.000Z", to: "2026-10-25T23:00:00.000Z" },
+  });
+  const lateInTokyo = { now: new Date("2026-11-24T16:00:00Z"), zone: "Asia/Tokyo" };
+  expect(titleOf("2026-11-25", "", lateInTokyo)).toBe(undefined);
+  expect(askedDays({ from: "2026-11-26", to: "" }, lateInTokyo).wrong?.hint).toContain("2026-11-25 in UTC+9");
+});

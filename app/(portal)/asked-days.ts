@@ -1,4 +1,5 @@
-/** The days (UTC) that a page's address asks for: what they are, or in a sentence what is wrong with them. */
+/** The days that a page's address asks for: what they are, or in a sentence what is wrong with them. */
+import { clockIn, instantIn, offsetLabel } from "#server/contracts/time-zone.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -18,20 +19,27 @@ type Bounds = {
   usually?: number;
   /** So many at once. */
   most?: number;
+  /** By whose clocks a day begins; the ledger's days are UTC. */
+  zone?: string;
 };
 
 /** Reads `from` and `to` of an address. */
-export function askedDays(asked: { from: string; to: string }, { now, usually, most }: Bounds): AskedDays {
-  const today = dayAt(now.getTime());
+export function askedDays(
+  asked: { from: string; to: string },
+  { now, usually, most, zone = "UTC" }: Bounds,
+): AskedDays {
+  const today = clockIn(zone, now.getTime()).slice(0, 10);
   const bad = [asked.from, asked.to].find((text) => text !== "" && !isDay(text));
   const to = isDay(asked.to) ? asked.to : usually === undefined ? "" : today;
   const first = usually === undefined ? "" : dayAt(Date.parse(to) - (usually - 1) * DAY_MS);
   const from = isDay(asked.from) ? asked.from : first;
   const span = {
-    ...(from && { from: new Date(from).toISOString() }),
-    ...(to && { to: new Date(Date.parse(to) + DAY_MS).toISOString() }),
+    ...(from && { from: instantIn(zone, `${from}T00:00`) }),
+    ...(to && { to: instantIn(zone, `${dayAt(Date.parse(to) + DAY_MS)}T00:00`) }),
   };
-  return { from, to, span, wrong: bad === undefined ? wrongWith({ from, to, today, most }) : noDay(bad) };
+  const wrong =
+    bad === undefined ? wrongWith({ from, to, today, most, in: offsetLabel(zone, now.getTime()) }) : noDay(bad);
+  return { from, to, span, wrong };
 }
 
 /** So many hours up to now, as if the days that they lie in had been asked for. */
@@ -45,13 +53,15 @@ const noDay = (text: string) => ({
   hint: "Choose a day in the field, or write it like 2026-11-24.",
 });
 
-function wrongWith(days: { from: string; to: string; today: string; most: number | undefined }): AskedDays["wrong"] {
-  const { from, to, today, most } = days;
+type Days = { from: string; to: string; today: string; most: number | undefined; in: string };
+
+function wrongWith({ from, to, today, most, in: zone }: Days): AskedDays["wrong"] {
   if (from === "") return undefined;
   if (to !== "" && from > to) {
     return { title: "The time ends before it begins", hint: "Choose a first day that is not after the last." };
   }
-  if (from > today) return { title: "This time has not come yet", hint: `It is ${today} in UTC: choose a day before.` };
+  if (from > today)
+    return { title: "This time has not come yet", hint: `It is ${today} in ${zone}: choose a day before.` };
   if (most !== undefined && Date.parse(to || today) - Date.parse(from) >= most * DAY_MS) {
     return { title: "This time is too long", hint: `Choose ${most.toLocaleString("en")} days at most.` };
   }

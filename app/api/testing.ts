@@ -10,17 +10,25 @@ import type { TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { create as createToken } from "#server/services/access-token/create.ts";
 import { register } from "#server/services/dataset/register.ts";
+import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
 import { add as addGroup } from "#server/services/identity-group/add.ts";
 import { propose } from "#server/services/image/propose.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
-import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { makePerson, makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { add as addCollaborator } from "#server/services/workspace-collaborator/add.ts";
 import { list as listSizes } from "#server/services/workspace-size/list.ts";
 
 /** Who calls. */
 export const roles = [
   "anonymous",
+  /** Member of another team. */
+  "stranger",
   /** Lead of another team. */
   "outsider",
+  /** Member of another team, whom the owner has invited to look at the workspace. */
+  "viewer",
+  /** The same, to work in it. */
+  "editor",
   /** Another member of the team. */
   "colleague",
   /** Member of the team, who owns the workspace and the lease. */
@@ -29,6 +37,8 @@ export const roles = [
   "admin",
   /** The workspace's own credential, which is for the broker. */
   "workspace",
+  /** The one-time token with which a GPU server joins; from then on it has a key, which is for the broker's channel. */
+  "gpuServer",
   /** A personal access token of the owner. */
   "ownerToken",
   /** A personal access token of the admin. */
@@ -48,30 +58,42 @@ export type Row = {
   params?: (fixture: Fixture) => Record<string, string>;
 };
 
-/** 401 to whoever is not signed in here, the workspace's credential among them; the same status to everybody else. */
+/** 401 to whoever is not signed in here, the machines' credentials among them; the same status to everybody else. */
 const signedIn = (status: number, others: Partial<Expected> = {}): Expected => ({
   anonymous: 401,
+  // Who lead another team, or work in a workspace of this one, are strangers to the rest.
+  stranger: others.outsider ?? status,
   outsider: status,
+  viewer: others.stranger ?? others.outsider ?? status,
+  editor: others.viewer ?? others.stranger ?? others.outsider ?? status,
   colleague: status,
   owner: status,
   lead: status,
   admin: status,
   workspace: 401,
+  gpuServer: 401,
   ownerToken: status,
   adminToken: status,
   ...others,
 });
-const everybody = (status: number): Expected => signedIn(status, { anonymous: status, workspace: status });
+const everybody = (status: number): Expected =>
+  signedIn(status, { anonymous: status, workspace: status, gpuServer: status });
 const adminOnly = (status: number, others: Partial<Expected> = {}): Expected =>
   signedIn(403, { admin: status, adminToken: status, ...others });
 /** Of leads whatever team they lead, who see their part of it. */
-const leadsAndAdmins = (status: number): Expected => adminOnly(status, { outsider: status, lead: status });
-/** What belongs to a person of the team: to strangers it does not exist. */
-const ownerLeadAdmin = (status: number): Expected => signedIn(status, { outsider: 404, colleague: 404 });
+const leadsAndAdmins = (status: number): Expected =>
+  adminOnly(status, { stranger: 403, outsider: status, lead: status });
+/** What belongs to a person of the team: to strangers it does not exist, and whom the owner has invited may look. */
+const ownerLeadAdmin = (status: number, others: Partial<Expected> = {}): Expected =>
+  signedIn(status, { stranger: 404, outsider: 404, colleague: 404, viewer: status, ...others });
 
-/** What is the owner's alone, though leads and admins see that it exists. */
-const ownerAlone = (status: number): Expected =>
-  signedIn(404, { owner: status, ownerToken: status, lead: 403, admin: 403, adminToken: 403 });
+/** What is the owner's alone, though leads, admins and whom the owner has invited see that it exists. */
+const ownerAlone = (status: number, others: Partial<Expected> = {}): Expected =>
+  signedIn(404, { owner: status, ownerToken: status, lead: 403, admin: 403, adminToken: 403, viewer: 403, ...others });
+
+/** Work in a workspace, in which whoever was invited to it takes part. */
+const ownerAndEditor = (status: number, others: Partial<Expected> = {}): Expected =>
+  ownerAlone(status, { editor: status, ...others });
 
 /** Of a team: its lead and admins change it, its members see it, to others it does not exist. */
 const teamData = (status: number): Expected =>
@@ -133,21 +155,19 @@ export const matrix: Record<string, Row> = {
     input: (fixture) => ({ name: "new", image: "cuda-python", teamId: fixture.world.team }),
   },
   "GET /workspaces/{id}": { expected: ownerLeadAdmin(200), params: workspace },
-  "DELETE /workspaces/{id}": { expected: ownerLeadAdmin(200), params: workspace },
-  "POST /workspaces/{id}/stop": { expected: ownerLeadAdmin(200), params: workspace },
-  "POST /workspaces/{id}/start": {
-    expected: signedIn(404, { owner: 200, ownerToken: 200, lead: 403, admin: 403, adminToken: 403 }),
-    params: stoppedWorkspace,
-  },
-  "POST /workspaces/{id}/open": {
-    // Only its owner, and only from a browser session.
-    expected: signedIn(404, { owner: 200, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
-    params: workspace,
-  },
-  "POST /workspaces/{id}/restart": { expected: ownerAlone(200), params: workspace },
+  "DELETE /workspaces/{id}": { expected: ownerLeadAdmin(200, { viewer: 403 }), params: workspace },
+  "POST /workspaces/{id}/stop": { expected: ownerLeadAdmin(200, { viewer: 403, editor: 200 }), params: workspace },
+  "POST /workspaces/{id}/start": { expected: ownerAndEditor(200), params: stoppedWorkspace },
+  // Only from a browser session, and what a viewer opens can only be looked at.
+  "POST /workspaces/{id}/open": { expected: ownerAndEditor(200, { viewer: 200, ownerToken: 403 }), params: workspace },
+  "POST /workspaces/{id}/restart": { expected: ownerAndEditor(200), params: workspace },
   "POST /workspaces/{id}/duplicate": { expected: ownerAlone(201), params: workspace, input: () => ({ name: "again" }) },
   // This one has not been up yet, so that nothing is there to extend.
-  "POST /workspaces/{id}/extend": { expected: ownerAlone(409), params: workspace, input: () => ({ forSeconds: 3600 }) },
+  "POST /workspaces/{id}/extend": {
+    expected: ownerAndEditor(409),
+    params: workspace,
+    input: () => ({ forSeconds: 3600 }),
+  },
   "PUT /workspaces/{id}/idle-limit": {
     expected: ownerAlone(200),
     params: workspace,
@@ -169,17 +189,17 @@ export const matrix: Record<string, Row> = {
   "GET /workspaces/{id}/kernels": { expected: ownerLeadAdmin(200), params: workspace },
   // Only from a browser session; this workspace has no Jupyter server.
   "POST /workspaces/{id}/kernels": {
-    expected: signedIn(404, { owner: 409, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
+    expected: ownerAndEditor(409, { ownerToken: 403 }),
     params: workspace,
     input: () => ({ path: "tour/first.ipynb" }),
   },
   "POST /workspaces/{id}/kernels/{kernelId}/run": {
-    expected: signedIn(404, { owner: 409, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
+    expected: ownerAndEditor(409, { ownerToken: 403 }),
     params: kernel,
     input: () => ({ code: "1 + 1" }),
   },
-  "POST /workspaces/{id}/kernels/{kernelId}/interrupt": { expected: ownerAlone(409), params: kernel },
-  "DELETE /workspaces/{id}/kernels/{kernelId}": { expected: ownerAlone(409), params: kernel },
+  "POST /workspaces/{id}/kernels/{kernelId}/interrupt": { expected: ownerAndEditor(409), params: kernel },
+  "DELETE /workspaces/{id}/kernels/{kernelId}": { expected: ownerAndEditor(409), params: kernel },
   "GET /workspaces/{id}/variables": { expected: ownerAlone(200), params: workspace },
   "PUT /workspaces/{id}/variables/{name}": {
     expected: ownerAlone(200),
@@ -188,7 +208,7 @@ export const matrix: Record<string, Row> = {
   },
   // The owner learns that there is none.
   "DELETE /workspaces/{id}/variables/{name}": {
-    expected: signedIn(404, { lead: 403, admin: 403, adminToken: 403 }),
+    expected: ownerAlone(404),
     params: (fixture) => ({ id: fixture.workspaceId, name: "NO_SUCH" }),
   },
   "GET /workspaces/{id}/collaborators": { expected: ownerLeadAdmin(200), params: workspace },
@@ -198,8 +218,8 @@ export const matrix: Record<string, Row> = {
     input: (fixture) => ({ person: fixture.world.colleague.email, role: "viewer" }),
   },
   "DELETE /workspaces/{id}/collaborators/{userId}": {
-    // They learn that there is none; the owner, that one does not leave one's own.
-    expected: ownerLeadAdmin(404),
+    // They learn that there is none. Whom the owner has invited may leave, and take out nobody else.
+    expected: ownerLeadAdmin(404, { viewer: 403 }),
     params: (fixture) => ({ id: fixture.workspaceId, userId: fixture.world.colleague.id }),
   },
   // It tells everybody who holds it whom to ask, and nothing else.
@@ -496,6 +516,8 @@ export const matrix: Record<string, Row> = {
 
 export type Fixture = {
   world: World;
+  /** Members of the other team. */
+  strangers: Record<"stranger" | "viewer" | "editor", Person>;
   workspaceId: string;
   stoppedId: string;
   credential: string;
@@ -512,7 +534,7 @@ export type Fixture = {
   passwordCode: string;
   ownerTokenId: string;
   identityGroupId: string;
-  bearer: Record<"ownerToken" | "adminToken" | "workspace" | Scoped, string>;
+  bearer: Record<"ownerToken" | "adminToken" | "workspace" | "gpuServer" | Scoped, string>;
 };
 
 const { paths } = JSON.parse(readFileSync("openapi.json", "utf8")) as {
@@ -579,7 +601,10 @@ function credentials(fixture: Fixture, role: Role | Scoped, method: string): Rec
   if (role === "anonymous") return fromOwnPage;
   const { world } = fixture;
   const people: Record<typeof role, Person> = {
+    stranger: fixture.strangers.stranger,
     outsider: world.outsider,
+    viewer: fixture.strangers.viewer,
+    editor: fixture.strangers.editor,
     colleague: world.colleague,
     owner: world.member,
     lead: world.lead,
@@ -598,11 +623,14 @@ export async function makeFixture(db: Database): Promise<Fixture> {
   await db.update(users).set({ passwordHash: await hashPassword("correct horse") });
   await db.insert(setupSteps).values({ id: "portal", title: "Portal", state: "done" });
   const { id: workspaceId, credential } = await makeWorkspace(world, { owner: world.member });
+  const stranger = async (name: string) => await makePerson(db, { name, teams: { [world.otherTeam]: "member" } });
+  const strangers = { stranger: await stranger("Sol"), viewer: await stranger("Vi"), editor: await stranger("Ed") };
   const { id: stoppedId } = await makeWorkspace(world, { owner: world.member, running: false });
   const ownerToken = await createToken(world.member.ctx, { name: "owner", scopes: [...tokenScopes] });
   const adminToken = await createToken(world.admin.ctx, { name: "admin", scopes: [...tokenScopes] });
   const ownerReadToken = await createToken(world.member.ctx, { name: "reads", scopes: ["read"] });
   const adminOwnToken = await createToken(world.admin.ctx, { name: "own", scopes: ["workspaces"] });
+  const join = await createJoinToken(world.admin.ctx);
   const invite = await createCode(world.system, "invite", 600, {
     email: "invited@example.org",
     teamId: world.team,
@@ -613,8 +641,13 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     sessionId: world.admin.sessionId,
   });
   const password = await createCode(world.system, "password", 600, { userId: world.colleague.id });
+  for (const role of ["viewer", "editor"] as const) {
+    for (const id of [workspaceId, stoppedId]) {
+      await addCollaborator(world.member.ctx, { id, person: strangers[role].email, role });
+    }
+  }
   return {
-    world,
+    ...{ world, strangers },
     workspaceId,
     stoppedId,
     credential,
@@ -635,7 +668,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     ownerTokenId: ownerToken.token.id,
     identityGroupId: (await addGroup(world.admin.ctx, { name: "admins", role: "admin" })).groups[0]?.id ?? "",
     bearer: {
-      ...{ ownerToken: ownerToken.secret, adminToken: adminToken.secret, workspace: credential },
+      ...{ ownerToken: ownerToken.secret, adminToken: adminToken.secret, workspace: credential, gpuServer: join.token },
       ...{ ownerReadToken: ownerReadToken.secret, adminOwnToken: adminOwnToken.secret },
     },
   };

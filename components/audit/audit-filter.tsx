@@ -3,7 +3,7 @@ import { Field } from "#components/ui/field.tsx";
 
 export type AuditQuestion = { who: string; what: string; from: string; to: string };
 
-/** By whom, to what, and on which days (UTC). An ordinary form: the address holds the question; `kept` goes with it. */
+/** By whom, to what, and on which days of the reader's. An ordinary form: the address holds the question, and `kept`. */
 export function AuditFilter({ question, kept }: { question: AuditQuestion; kept: Record<string, string> }) {
   return (
     <search className="mb-4 print:hidden">
@@ -20,8 +20,8 @@ export function AuditFilter({ question, kept }: { question: AuditQuestion; kept:
           defaultValue={question.what}
           className="sm:w-52"
         />
-        <Field label="From (UTC)" name="from" type="date" defaultValue={question.from} className="sm:w-40" />
-        <Field label="To (UTC)" name="to" type="date" defaultValue={question.to} className="sm:w-40" />
+        <Field label="From" name="from" type="date" defaultValue={question.from} className="sm:w-40" />
+        <Field label="To" name="to" type="date" defaultValue={question.to} className="sm:w-40" />
         <Button type="submit" className="h-9">
           Show
         </Button>

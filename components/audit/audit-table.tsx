@@ -1,9 +1,10 @@
 "use client";
 
-import { formatAmount, formatBytes } from "#components/format.ts";
+import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
 import type { AuditEvent } from "#server/contracts/audit.ts";
+import { particulars, shortId } from "./particulars.ts";
 
 const columns: Column<AuditEvent>[] = [
   { id: "at", header: "Time", sort: (row) => row.seq, cell: (row) => <ExactTime at={row.at} /> },
@@ -11,6 +12,7 @@ const columns: Column<AuditEvent>[] = [
     id: "who",
     header: "Who",
     sort: (row) => row.actorName,
+    className: "max-w-32 break-words sm:max-w-56",
     cell: (row) => (
       <span>
         {row.actorName}
@@ -38,6 +40,7 @@ const columns: Column<AuditEvent>[] = [
     id: "subject",
     header: "To",
     from: "sm",
+    className: "max-w-56 break-words",
     sort: (row) => row.subjectName ?? row.subject ?? "",
     cell: (row) => <Subject row={row} />,
   },
@@ -53,8 +56,8 @@ const columns: Column<AuditEvent>[] = [
     id: "detail",
     header: "Particulars",
     from: "md",
-    className: "max-w-md text-sm break-words text-ink-2",
-    cell: (row) => detailText(row),
+    className: "min-w-56 max-w-md text-sm break-words text-ink-2",
+    cell: (row) => <Particulars row={row} />,
   },
 ];
 
@@ -72,42 +75,13 @@ export function AuditTable({ events }: { events: AuditEvent[] }) {
   );
 }
 
+function Particulars({ row }: { row: AuditEvent }) {
+  return particulars(row.detail, useTimeZone());
+}
+
 /** What it was done to, by name where it has one. */
 function Subject({ row: { subject, subjectName } }: { row: AuditEvent }) {
   const title = subject ?? undefined;
   if (subjectName) return <span title={title}>{subjectName}</span>;
   return <code title={title}>{subject ? shortId(subject) : "–"}</code>;
-}
-
-function shortId(id: string): string {
-  const [prefix, rest = ""] = id.split("-", 2);
-  return rest.length > 8 ? `${prefix}-…${rest.slice(-6)}` : id;
-}
-
-function detailText(row: AuditEvent): string {
-  return Object.entries(row.detail)
-    .filter(([, value]) => value !== null && value !== undefined && value !== "")
-    .map(([key, value]) => `${words(key)} ${valueText(key, value)}`)
-    .join(", ");
-}
-
-/** `guaranteedMilli` → `guaranteed`, `parkedBytes` → `parked`. */
-function words(key: string): string {
-  return key
-    .replace(/(Milli|Bytes)$/, "")
-    .replace(/^milli$/, "amount")
-    .replace(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
-}
-
-function valueText(key: string, value: unknown): string {
-  if (typeof value === "number" && /milli$/i.test(key)) return formatAmount(value);
-  if (typeof value === "number" && key.endsWith("Bytes")) return formatBytes(value);
-  if (typeof value === "string") return /^[a-z]{2,5}-[a-z2-7]{26}$/.test(value) ? shortId(value) : value;
-  if (typeof value === "object" && value !== null) {
-    return `(${Object.entries(value)
-      .filter(([, each]) => each !== null)
-      .map(([inner, each]) => `${words(inner)} ${valueText(inner, each)}`)
-      .join(", ")})`;
-  }
-  return String(value);
 }

@@ -5,6 +5,7 @@ import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Link } from "#components/ui/link.tsx";
 import { EditQuotaCalendar } from "./edit-calendar.tsx";
 import type { QuotaCalendarView } from "./quota-calendar.tsx";
+import { quotaWords } from "./words.ts";
 
 /** From so many teams on, one is looked for by its name. */
 const MANY = 12;
@@ -25,16 +26,20 @@ export function PlainQuotas({
       id: "team",
       header: "The same at every hour",
       sort: ({ teamName }) => teamName,
-      cell: ({ teamName }) => (
-        <Link href={`/teams/${teamName}`} className="font-medium hover:underline">
-          {teamName}
-        </Link>
+      cell: ({ teamName, ...quota }) => (
+        <>
+          <Link href={`/teams/${teamName}`} className="font-medium hover:underline">
+            {teamName}
+          </Link>
+          <p className="figures text-sm text-ink-2 sm:hidden">{quotaWords(quota)}</p>
+        </>
       ),
     },
     {
       id: "guaranteed",
       header: "Guaranteed",
       align: "right",
+      from: "sm",
       sort: ({ guaranteedMilli }) => guaranteedMilli,
       cell: ({ guaranteedMilli }) => formatAmount(guaranteedMilli),
     },
@@ -42,6 +47,7 @@ export function PlainQuotas({
       id: "limit",
       header: "Limit",
       align: "right",
+      from: "sm",
       sort: ({ limitMilli }) => limitMilli,
       cell: ({ limitMilli }) => formatAmount(limitMilli),
     },

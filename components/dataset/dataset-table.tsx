@@ -59,7 +59,12 @@ const columns: Column<DatasetView>[] = [
     align: "right",
     from: "md",
     sort: (row) => row.workspaces,
-    cell: (row) => formatCount(row.workspaces),
+    cell: (row) => (
+      <>
+        {formatCount(row.workspaces)}
+        {row.inMemoryFor > 0 && <p className="text-sm text-ink-2">in memory for {formatCount(row.inMemoryFor)}</p>}
+      </>
+    ),
   },
 ];
 

@@ -22,9 +22,7 @@ export default function EditForm({ dataset, onClose }: { dataset: DatasetView; o
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const description = formText(form, "description");
-    const told = isFolder
-      ? { prefetch: form.get("prefetch") !== null }
-      : { prefetch: false, sizeBytes: readBytes(form) };
+    const told = { prefetch: form.get("prefetch") !== null, ...(isFolder ? {} : { sizeBytes: readBytes(form) }) };
     const done = await run(() => api("PUT", `/datasets/${id}`, { description, version, ...told }));
     if (!done) return;
     onClose();
@@ -45,11 +43,8 @@ export default function EditForm({ dataset, onClose }: { dataset: DatasetView; o
           defaultValue={dataset.description}
           error={fields.description}
         />
-        {isFolder ? (
-          <PrefetchCheck defaultChecked={dataset.prefetch} />
-        ) : (
-          <SizeField bytes={dataset.sizeBytes} error={fields.sizeBytes} />
-        )}
+        {!isFolder && <SizeField bytes={dataset.sizeBytes} error={fields.sizeBytes} />}
+        <PrefetchCheck defaultChecked={dataset.prefetch} />
         <FormFooter error={error} pending={pending} onCancel={onClose} />
       </form>
     </Dialog>

@@ -97,7 +97,7 @@ export default function RegisterForm({
           name="writable"
           hint="Without this it is mounted read-only. Whoever writes changes it for all."
         />
-        {kind === "folder" && <PrefetchCheck defaultChecked />}
+        <PrefetchCheck defaultChecked />
         <FormFooter error={error} pending={pending} onCancel={onClose} save="Register" saving="Registering" />
       </form>
     </Dialog>

@@ -19,9 +19,26 @@ export function ReservationTable({ reservations, showTeam }: { reservations: Res
   const [leaving, setLeaving] = useState<Row>();
   const columns: Column<Row>[] = [
     ...(showTeam
-      ? [{ id: "team", header: "Team", sort: ({ next }: Row) => next.teamName, cell: ({ next }: Row) => next.teamName }]
+      ? [
+          {
+            id: "team",
+            header: "Team",
+            sort: ({ next }: Row) => next.teamName,
+            cell: ({ next }: Row) => (
+              <>
+                {next.teamName}
+                <span className="block text-sm text-ink-2 sm:hidden">{next.userName ?? "all of it"}</span>
+              </>
+            ),
+          },
+        ]
       : []),
-    { id: "for", header: "For", cell: ({ next }) => next.userName ?? "All of the team" },
+    {
+      id: "for",
+      header: "For",
+      from: showTeam ? "sm" : undefined,
+      cell: ({ next }) => next.userName ?? "All of the team",
+    },
     {
       id: "amount",
       header: "Amount",

@@ -38,6 +38,7 @@ export function PolicyTable({ teams }: { teams: Row[] }) {
         {
           id: "team",
           header: "Team",
+          className: "min-w-28 break-words",
           sort: (row) => row.name,
           cell: (row) => (
             <Link
@@ -55,12 +56,12 @@ export function PolicyTable({ teams }: { teams: Row[] }) {
           cell: ({ policy }) => <Own is={policy.coTenancy !== "any"}>{CARDS[policy.coTenancy]}</Own>,
         },
         {
-          ...{ id: "compute", header: "Compute", from: "xl", className: "whitespace-nowrap" },
+          ...{ id: "compute", header: "Compute", from: "2xl", className: "whitespace-nowrap" },
           sort: ({ policy }) => policy.computeCeiling,
           cell: ({ policy }) => <Own is={policy.computeCeiling !== "none"}>{COMPUTE[policy.computeCeiling]}</Own>,
         },
         {
-          ...{ id: "sizes", header: "Custom sizes by", from: "xl" },
+          ...{ id: "sizes", header: "Custom sizes", from: "2xl" },
           sort: ({ policy }) => sizesOf(policy),
           cell: ({ policy }) => (
             <Own is={policy.customSizes !== null || policy.maxCpuMilli !== null || policy.maxMemoryBytes !== null}>
@@ -69,7 +70,7 @@ export function PolicyTable({ teams }: { teams: Row[] }) {
           ),
         },
         {
-          ...{ id: "attach", header: "Attach on first use", align: "right", from: "xl" },
+          ...{ id: "attach", header: "On first use", align: "right", from: "xl" },
           sort: (row) => row.attachThemselves,
           cell: (row) => `${row.attachThemselves} of ${row.workspaces}`,
         },

@@ -71,6 +71,8 @@ export function UsageCharts({
               label={`CPU in cores over the last ${minutes} minutes`}
               series={[{ key: "cpuMilli", label: "CPU", look: "used" }]}
               bins={bins(chart.samples, ({ cpuMilli }) => ({ cpuMilli }))}
+              // A workspace at rest is no mountain.
+              highest={100}
               format={formatCores}
               mark={(milli, step) => `${formatMark(milli / 1000, step / 1000)} cores`}
             />

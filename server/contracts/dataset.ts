@@ -73,7 +73,7 @@ export const datasetView = z.strictObject({
   /** Where the files lie, for those who may change it; null for others. */
   source: datasetSource.nullable(),
   writable: z.boolean(),
-  /** Read into the node's cache when a workspace starts; only folders can be. */
+  /** Read into the node's cache when a workspace starts: a folder by its machine, what a cluster mounts by the workspace. */
   prefetch: z.boolean(),
   /** Measured by the server when it is a folder, else told by whoever registered it; null: not known yet. */
   sizeBytes: z.int().nullable(),
@@ -84,6 +84,8 @@ export const datasetView = z.strictObject({
   measureMessage: z.string().nullable(),
   /** Workspaces that mount it, whoever's they are. */
   workspaces: z.int(),
+  /** Those of them that run, and into whose node's cache all of it was read at their start. */
+  inMemoryFor: z.int(),
   registeredBy: z.strictObject({ id: userId, name: z.string() }).nullable(),
   createdAt: instant,
   version,

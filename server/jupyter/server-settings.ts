@@ -1,6 +1,8 @@
 import { ServerConnection } from "@jupyterlab/services";
 import WebSocket from "ws";
 
+const LONGEST_ANSWER = 4096;
+
 export type JupyterServer = { endpoint: string; token: string };
 
 /** How the Jupyter client library reaches a server. */
@@ -32,4 +34,15 @@ export function onlookerSettings(server: JupyterServer, timeoutMs: number): Serv
     }
   }
   return { ...serverSettings(server), Request: QuietRequest };
+}
+
+/** An answer of a server that is its user's, who may make it as long as they like: figures are short. */
+export async function readShort(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const part of response.body ?? []) {
+    text += decoder.decode(part, { stream: true });
+    if (text.length > LONGEST_ANSWER) throw new Error("The answer is longer than any figures are.");
+  }
+  return text;
 }

@@ -1,9 +1,8 @@
 import { ServerConnection } from "@jupyterlab/services";
 import { z } from "zod";
-import { type JupyterServer, onlookerSettings } from "./server-settings.ts";
+import { type JupyterServer, onlookerSettings, readShort } from "./server-settings.ts";
 
 const TIMEOUT_MS = 4_000;
-const LONGEST_ANSWER = 4096;
 
 /** The workspace's own word, from a server that is its user's: what cannot be is none. */
 const answered = z.object({
@@ -24,14 +23,4 @@ export async function usageWithin(server: JupyterServer): Promise<z.infer<typeof
   if (response.ok) return answered.parse(JSON.parse(await readShort(response)));
   await response.body?.cancel();
   return undefined;
-}
-
-async function readShort(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const part of response.body ?? []) {
-    text += decoder.decode(part, { stream: true });
-    if (text.length > LONGEST_ANSWER) throw new Error("The answer is longer than any figures are.");
-  }
-  return text;
 }

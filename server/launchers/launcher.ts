@@ -124,7 +124,8 @@ export interface Launcher {
   remove(id: string): Promise<void>;
   /**
    * Reads a dataset into the cache of the node that its workspaces run on, telling how far it has come until `tell`
-   * answers false; undefined when nothing is to be read. Missing where a launcher has no way to do that.
+   * answers false; undefined when nothing is to be read. Missing where a launcher has no way to do that: then the
+   * workspace's own server is asked.
    */
   prefetch?(
     dataset: DatasetMount,

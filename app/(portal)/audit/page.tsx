@@ -10,6 +10,7 @@ import { TabLinks } from "#components/ui/tabs.tsx";
 import { list } from "#server/services/audit/list.ts";
 import { me } from "#server/services/session/me.ts";
 import { load, pageContext } from "../../page-context.ts";
+import { pageTimeZone } from "../../page-time-zone.ts";
 import { askedDays } from "../asked-days.ts";
 
 export const metadata = { title: "Audit" };
@@ -39,7 +40,8 @@ export default async function AuditPage({
   const { isAdmin } = ctx.principal;
   const team = isAdmin ? undefined : (led.find((each) => each.name === one("team")) ?? led[0]);
   if (!isAdmin && !team) notFound();
-  const days = askedDays({ from: one("from"), to: one("to") }, { now: ctx.now() });
+  const zone = await pageTimeZone();
+  const days = askedDays({ from: one("from"), to: one("to") }, { now: ctx.now(), zone });
   const question = { who: one("who"), what: one("what"), from: days.from, to: days.to };
   const before = /^[1-9]\d{0,14}$/.test(one("before")) ? one("before") : undefined;
   const filter = {

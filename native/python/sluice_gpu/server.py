@@ -1,4 +1,4 @@
-"""Jupyter server extension: tells the broker which kernels live and what they use, streams the status bar's text."""
+"""Jupyter server extension: tells the broker which kernels live, streams the status bar's text, measures, reads ahead."""
 
 import asyncio
 import glob
@@ -24,10 +24,11 @@ def _load_jupyter_server_extension(app):
     app.io_loop.call_later(0, reporter.start)
     from jupyter_server.utils import url_path_join
 
+    from ._datasets import DatasetHandler
     from ._status_stream import StatusStream
     from ._usage import UsageHandler
 
-    handlers = {"status": StatusStream, "usage": UsageHandler}
+    handlers = {"datasets": DatasetHandler, "status": StatusStream, "usage": UsageHandler}
     app.web_app.add_handlers(
         ".*$", [(url_path_join(app.base_url, "sluice-gpu", name), handler) for name, handler in handlers.items()]
     )

@@ -206,3 +206,60 @@ def test_usage_is_processor_time_with_ended_children_and_memory_of_ones_own(tmp_
     (tmp_path / "24").mkdir()
     (tmp_path / "meminfo").write_text("")
     assert usage(str(tmp_path)) == {"cpuMs": 2 * 130 * 1000 // os.sysconf("SC_CLK_TCK"), "memoryBytes": 2 * 104 * 1024}
+
+
+def ended(reading, seconds=10):
+    """What a reading says once it is over."""
+    until = time.monotonic() + seconds
+    while reading.told()["state"] == "reading" and time.monotonic() < until:
+        time.sleep(0.01)
+    return reading.told()
+
+
+def test_a_dataset_is_read_ahead_and_how_far_is_told(jupyter, tmp_path):
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "data" / "one").write_bytes(b"1" * 3_000_000)
+    (tmp_path / "data" / "deep" / "two").write_bytes(b"2" * 42)
+    (tmp_path / "data" / "link").symlink_to(tmp_path / "data" / "one")
+    asked = {"folder": str(tmp_path / "data")}
+    told = jupyter("POST", "/sluice-gpu/datasets?no_track_activity=1", asked)
+    until = time.monotonic() + 10
+    while told["state"] == "reading" and time.monotonic() < until:
+        told = jupyter("POST", "/sluice-gpu/datasets?no_track_activity=1", asked)
+    assert told == {"state": "done", "bytes": 3_000_042, "totalBytes": 3_000_042, "lacks": None}
+    gone = jupyter("POST", "/sluice-gpu/datasets", {"folder": str(tmp_path / "gone")})
+    while gone["state"] == "reading" and time.monotonic() < until:
+        gone = jupyter("POST", "/sluice-gpu/datasets", {"folder": str(tmp_path / "gone")})
+    assert gone["state"] == "missing"
+    for wrong in ({"folder": "data"}, {}):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            jupyter("POST", "/sluice-gpu/datasets", wrong)
+        assert refused.value.code == 400
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(jupyter.url + "/sluice-gpu/datasets", data=b"{}", timeout=20)
+    assert refused.value.code == 403
+
+
+def test_no_more_of_a_dataset_is_read_than_half_of_what_is_free(tmp_path):
+    from sluice_gpu._datasets import Reading, free_memory
+
+    (tmp_path / "one").write_bytes(b"1" * 5 * 2**20)
+    part = ended(Reading(str(tmp_path), free=lambda: 4 * 2**20))
+    assert part == {"state": "partly", "bytes": 2 * 2**20, "totalBytes": 5 * 2**20, "lacks": "memory"}
+    (tmp_path / "meminfo").write_text("MemTotal:  9 kB\nMemAvailable:    4096 kB\n")
+    at = {"meminfo": str(tmp_path / "meminfo"), "cgroup": str(tmp_path)}
+    assert free_memory(**at) == 4 * 2**20
+    (tmp_path / "memory.current").write_text("1000000\n")
+    for most, free in (("max", 4 * 2**20), ("3000000", 2_000_000), ("900000", 0)):
+        (tmp_path / "memory.max").write_text(f"{most}\n")
+        assert free_memory(**at) == free
+
+
+def test_reading_ahead_ends_when_nobody_asks_for_it(tmp_path, monkeypatch):
+    from sluice_gpu import _datasets
+
+    monkeypatch.setattr(_datasets, "_PATIENCE_SECONDS", -1.0)
+    (tmp_path / "one").write_bytes(b"1" * 2**20)
+    reading = _datasets.Reading(str(tmp_path))
+    assert ended(reading)["state"] == "unwanted"
+    assert reading.gave_up()

@@ -11,29 +11,30 @@ const TELL_EVERY_MS = 1_000;
 type Work = {
   db: Database;
   log: Logger;
-  launcher: Launcher;
   row: Pick<WorkspaceRow, "id" | "generation">;
   datasets: readonly DatasetMount[];
+  /** As a launcher reads one (`Launcher.prefetch`). */
+  read: NonNullable<Launcher["prefetch"]>;
   signal: AbortSignal;
 };
 
 /** One after the other in the whole broker: they share its disk, and its few threads for files. */
 let turn: Promise<void> = Promise.resolve();
 
-/** Never throws: a dataset that is not in the cache is read when a notebook asks for it. */
-export async function prefetchDatasets(work: Work): Promise<void> {
-  turn = turn.then(async () => await prefetchNow(work));
+/** Where the broker's own machine reads. */
+export async function prefetchHere(work: Work): Promise<void> {
+  turn = turn.then(async () => await prefetchDatasets(work));
   await turn;
 }
 
-async function prefetchNow({ db, log, launcher, row, datasets, signal }: Work): Promise<void> {
-  if (launcher.prefetch === undefined) return;
+/** Never throws: a dataset that is not in the cache is read when a notebook asks for it. */
+export async function prefetchDatasets({ db, log, row, datasets, read, signal }: Work): Promise<void> {
   try {
     for (const dataset of datasets) {
       const of = { workspaceId: row.id, generation: row.generation, datasetId: dataset.id };
       const reading = follow(signal, async (so) => await recordPrefetch(systemContext(db), of, so));
       try {
-        const end = await launcher.prefetch(dataset, reading.tell, reading.signal);
+        const end = await read(dataset, reading.tell, reading.signal);
         const wanted = (await reading.settle()) && !signal.aborted;
         if (end !== undefined && wanted) await recordPrefetch(systemContext(db), of, end);
       } finally {

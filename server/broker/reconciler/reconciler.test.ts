@@ -122,6 +122,28 @@ describe("a launch", () => {
     expect((await events(id)).map(({ message }) => message)).toContain("~/datasets/numbers, read-only");
   }, 90_000);
 
+  it("has its own server read its datasets ahead, where its launcher has no way to the files", async () => {
+    const blind = new Proxy(launcher, {
+      get: (target, name) => (name === "prefetch" ? undefined : bind(target, Reflect.get(target, name))),
+    });
+    const folder = path.join(state.stateDir, "datasets", "letters");
+    await mkdir(folder, { recursive: true });
+    await writeFile(path.join(folder, "a.txt"), "a".repeat(3_000_000), { mode: 0o644 });
+    const source = { kind: "folder", path: folder } as const;
+    const [read, unread] = [
+      await register(world.admin.ctx, { name: "letters", source }),
+      await register(world.admin.ctx, { name: "unread", source, prefetch: false }),
+    ];
+    const asked = { name: "reads itself", image: "cuda-python", datasets: [read.id, unread.id] };
+    const { id } = await create(world.member.ctx, asked);
+    made.push(id);
+    await reconcile(blind);
+    await observed(id, "running");
+    const prefetches = async () => (await listDatasets(world.member.ctx, { id })).datasets.map((each) => each.prefetch);
+    const whole = { state: "done", bytes: 3_000_000, totalBytes: 3_000_000, message: null };
+    await expect.poll(prefetches).toEqual([whole, null]);
+  }, 90_000);
+
   it("is taken over after the broker was killed in the middle of it", async () => {
     await reconcile();
     const id = await launch("killed");

@@ -4,15 +4,16 @@ import type { Database } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
 import { hashSecret, newSecret } from "#server/ids.ts";
 import { tryFirstKernel } from "#server/jupyter/first-kernel.ts";
+import { readAheadWithin } from "#server/jupyter/read-ahead.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
-import type { Launcher, RunningWorkspace, WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { DatasetMount, Launcher, RunningWorkspace, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { forgetOldStarts } from "#server/services/workspace/forget-old-starts.ts";
 import { workspaceOrigin } from "#server/services/workspace/handover.ts";
 import { mountsOf } from "#server/services/workspace-dataset/mounts.ts";
 import { values as variablesOf } from "#server/services/workspace-variable/values.ts";
 import { type Journal, type Step, workspaceJournal } from "./journal.ts";
-import { prefetchDatasets } from "./prefetch.ts";
+import { prefetchDatasets, prefetchHere } from "./prefetch.ts";
 import { changeWhileWanted, environmentOf, isFirstAdmin, sizeOf, type WorkspaceRow } from "./state.ts";
 
 const JUPYTER_TIMEOUT_MS = 60_000;
@@ -41,6 +42,10 @@ export async function startWorkspace(start: Start): Promise<void> {
     journal.started(step, "Waiting for JupyterLab to answer");
     await waitForServer(server, { stillRuns, timeoutMs: JUPYTER_TIMEOUT_MS, signal });
     journal.done(step, "JupyterLab answers");
+    if (launcher.prefetch === undefined && running.datasets !== undefined) {
+      const read: NonNullable<Launcher["prefetch"]> = async (...asked) => await readAheadWithin(server, ...asked);
+      void prefetchDatasets({ db, log, row, datasets: running.datasets, read, signal });
+    }
 
     step = "kernel";
     journal.started(step, "Starting a first notebook kernel");
@@ -81,7 +86,8 @@ export async function startWorkspace(start: Start): Promise<void> {
   }
 }
 
-type Started = RunningWorkspace & { token: string };
+/** `datasets`: what is to be read ahead, unless an earlier broker began that. */
+type Started = RunningWorkspace & { token: string; datasets?: readonly DatasetMount[] };
 
 /** The server that a broker before us started for this very generation. */
 async function takeOver({ launcher, row }: Start): Promise<Started | undefined> {
@@ -129,8 +135,12 @@ async function launch(
     datasets: await mountsOf(systemContext(db), row.id),
     allowUnisolated,
   };
+  const { datasets } = spec;
   // Beside the start, which never waits for it.
-  void prefetchDatasets({ db, log: start.log, launcher, row, datasets: spec.datasets, signal });
+  if (launcher.prefetch) {
+    const read = launcher.prefetch.bind(launcher);
+    void prefetchHere({ db, log: start.log, row, datasets, read, signal });
+  }
   const report = {
     started: (step: Step, message: string) => {
       at(step);
@@ -144,7 +154,7 @@ async function launch(
   };
   const running = await launcher.ensure(spec, report, signal);
   await changeWhileWanted(db, row, { endpoint: running.endpoint, handle: running.handle });
-  return { ...running, token: serverToken };
+  return { ...running, token: serverToken, datasets };
 }
 
 /** What the page says on top; the log below has the rest. */

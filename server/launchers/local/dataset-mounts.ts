@@ -1,5 +1,6 @@
 /** The datasets of a local workspace: which folders it mounts, and reading them into this machine's cache. */
 import { readFile } from "node:fs/promises";
+import { LARGER_THAN_MEMORY, UNREADABLE_FILES } from "#server/launchers/cache-words.ts";
 import type { DatasetMount, Prefetched } from "#server/launchers/launcher.ts";
 import { measureFolder, readThrough, registeredFolder, toldOf } from "./dataset-folder.ts";
 
@@ -62,11 +63,10 @@ export async function prefetchFolder(
       signal,
     );
     if (so.bytes < totalBytes && so.bytes >= most) {
-      const message = "It is larger than half of the memory that is free here; the rest is read when it is asked for.";
-      return { ...so, state: "partly", message };
+      return { ...so, state: "partly", message: LARGER_THAN_MEMORY };
     }
     const unread = so.bytes < totalBytes;
-    return { ...so, state: unread ? "partly" : "done", message: unread ? "Some of its files cannot be read." : null };
+    return { ...so, state: unread ? "partly" : "done", message: unread ? UNREADABLE_FILES : null };
   } catch (error) {
     return { ...so, state: "failed", message: toldOf(error) };
   }

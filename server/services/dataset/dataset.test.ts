@@ -228,7 +228,13 @@ describe("a workspace", () => {
     const later = { ...world.member.ctx, now: () => new Date(Date.now() + 60_000) };
     expect(await seen(later)).toMatchObject({ state: "interrupted", bytes: 400 });
     expect(await recordPrefetch(world.system, { ...of, generation: 2 }, so)).toBe(false);
-    await test.db.update(workspaces).set({ desired: "stopped" }).where(eq(workspaces.id, id));
+    const inMemory = async () =>
+      (await list(world.member.ctx)).datasets.find((each) => each.id === datasetId)?.inMemoryFor;
+    expect(await inMemory()).toBe(0);
+    expect(await recordPrefetch(world.system, of, { ...so, state: "done", bytes: 1000 })).toBe(true);
+    expect(await inMemory()).toBe(1);
+    await test.db.update(workspaces).set({ desired: "stopped", observed: "stopped" }).where(eq(workspaces.id, id));
     expect(await recordPrefetch(world.system, of, so)).toBe(false);
+    expect(await inMemory()).toBe(0);
   });
 });

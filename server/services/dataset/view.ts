@@ -11,20 +11,26 @@ const UNMEASURED = "Its folder cannot be read. Whoever registered it, or an admi
 /** Datasets as pages and API show them to this principal, by name. */
 export async function readDatasets(ctx: Context, where: SQL | undefined): Promise<DatasetView[]> {
   const used = ctx.db
-    .select({ datasetId: workspaceDatasets.datasetId, n: count().as("n") })
+    .select({
+      ...{ datasetId: workspaceDatasets.datasetId, n: count().as("n") },
+      inMemory:
+        sql`count(*) filter (where ${workspaceDatasets.prefetchState} = 'done' and ${workspaces.observed} = 'running')`
+          .mapWith(Number)
+          .as("in_memory"),
+    })
     .from(workspaceDatasets)
     .innerJoin(workspaces, and(eq(workspaces.id, workspaceDatasets.workspaceId), ne(workspaces.desired, "removed")))
     .groupBy(workspaceDatasets.datasetId)
     .as("used");
   const rows = await ctx.db
-    .select({ row: datasets, teamName: teams.name, byName: users.name, workspaces: used.n })
+    .select({ row: datasets, teamName: teams.name, byName: users.name, workspaces: used.n, inMemoryFor: used.inMemory })
     .from(datasets)
     .leftJoin(teams, eq(teams.id, datasets.teamId))
     .leftJoin(users, eq(users.id, datasets.registeredBy))
     .leftJoin(used, eq(used.datasetId, datasets.id))
     .where(and(visibleTo(ctx.principal), where))
     .orderBy(asc(datasets.name), asc(datasets.id));
-  return rows.map(({ row, teamName, byName, workspaces }) => {
+  return rows.map(({ row, teamName, byName, workspaces, inMemoryFor }) => {
     const source = datasetSource.parse(row.source);
     const canChange = isAllowed(ctx.principal, "dataset.edit", { teamId: row.teamId ?? undefined });
     return {
@@ -35,13 +41,14 @@ export async function readDatasets(ctx: Context, where: SQL | undefined): Promis
       kind: source.kind,
       source: canChange ? source : null,
       writable: row.writable,
-      prefetch: row.prefetch && source.kind === "folder",
+      prefetch: row.prefetch,
       sizeBytes: row.sizeBytes,
       fileCount: row.fileCount,
       measuredAt: row.measuredAt?.toISOString() ?? null,
       // It names the folder.
       measureMessage: row.measureMessage === null || canChange ? row.measureMessage : UNMEASURED,
       workspaces: workspaces ?? 0,
+      inMemoryFor: inMemoryFor ?? 0,
       registeredBy: row.registeredBy === null ? null : { id: row.registeredBy, name: byName ?? "somebody" },
       createdAt: row.createdAt.toISOString(),
       version: row.version,
