@@ -49,6 +49,12 @@ export async function kubectl(cluster: Cluster, ...args: string[]): Promise<stri
   return stdout;
 }
 
+/** Makes a namespace, and first ends one of that name that an earlier run has left. */
+export async function makeNamespace(cluster: Cluster, name: string): Promise<void> {
+  await kubectl(cluster, "delete", "namespace", name, "--ignore-not-found");
+  await kubectl(cluster, "create", "namespace", name);
+}
+
 /** Runs containerd's own client in the namespace of the pods' images. */
 export async function ctr(cluster: Cluster, ...args: string[]): Promise<string> {
   const { stdout } = await execute("ctr", ["-a", socketOf(cluster), "-n", "k8s.io", ...args], { maxBuffer: 1 << 24 });
