@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { findOrMake } from "./kept.ts";
 
@@ -49,8 +50,9 @@ it("makes what is missing, and finds what is there", async () => {
 it("is made by one of those that ask at the same time", async () => {
   let made = 0;
   const count = async (place: string) => {
-    await writeFile(place, "");
     made += 1;
+    await sleep(100);
+    await writeFile(place, "");
   };
   const asked = { kind: "gpud", tag: NEW, endings: [".tar"] } as const;
   await Promise.all([1, 2, 3].map(async () => await findOrMake(asked, silent, count)));
