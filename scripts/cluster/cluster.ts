@@ -49,6 +49,12 @@ export async function kubectl(cluster: Cluster, ...args: string[]): Promise<stri
   return stdout;
 }
 
+/** Makes a namespace, and first ends one of that name that an earlier run has left. */
+export async function makeNamespace(cluster: Cluster, name: string): Promise<void> {
+  await kubectl(cluster, "delete", "namespace", name, "--ignore-not-found");
+  await kubectl(cluster, "create", "namespace", name);
+}
+
 /** Runs containerd's own client in the namespace of the pods' images. */
 export async function ctr(cluster: Cluster, ...args: string[]): Promise<string> {
   const { stdout } = await execute("ctr", ["-a", socketOf(cluster), "-n", "k8s.io", ...args], { maxBuffer: 1 << 24 });
@@ -181,20 +187,28 @@ async function startContainerd(node: Cluster): Promise<void> {
   ]);
 }
 
+/** Where a node's kubelet keeps the volumes of its pods, and looks for plugins. */
+export function kubeletFolder(node: Cluster): string {
+  return path.join(node.dir, "kubelet", "root");
+}
+
+/** Starts one component of a node beside containerd, whose mounts it makes and sees. */
+export async function startBesideKubelet(node: Cluster, name: string, command: readonly string[]): Promise<void> {
+  const containerd = await readProcess(node, "containerd");
+  await begin(node, name, ["nsenter", "--mount", `--target=${containerd?.pid}`, `--wdns=${node.dir}`, ...command]);
+}
+
 /** What makes it a node of the cluster; settles when the cluster takes it for ready. */
 async function startKubelet(node: Cluster): Promise<void> {
   const { dir, bin, address } = node;
   const at = (...names: string[]) => path.join(dir, ...names);
   const config = ["--kubeconfig", node.kubeconfig];
   await writeFile(at("kubelet", "config.json"), kubeletConfig(node));
-  const containerd = await readProcess(node, "containerd");
-  await begin(node, "kubelet", [
-    // Beside containerd, whose mounts it makes and sees.
-    ...["nsenter", "--mount", `--target=${containerd?.pid}`, `--wdns=${dir}`],
+  await startBesideKubelet(node, "kubelet", [
     path.join(bin, "kubelet"),
     ...config,
     ...["--config", at("kubelet", "config.json")],
-    ...["--root-dir", at("kubelet", "root"), "--cert-dir", at("kubelet", "pki")],
+    ...["--root-dir", kubeletFolder(node), "--cert-dir", at("kubelet", "pki")],
     ...[`--hostname-override=${node.node}`, `--node-ip=${address}`],
   ]);
   await begin(node, "kube-proxy", [
@@ -243,6 +257,7 @@ export async function bringDown(cluster: Cluster): Promise<void> {
     for (let waited = 0; waited < 100 && (await tasksOf(cluster)).length > 0; waited++) await sleep(100);
   }
   await removeNode(cluster);
+  await end(cluster, "buckets");
   await end(cluster, "kube-proxy");
   await end(cluster, "kubelet");
   for (const task of await tasksOf(cluster)) await ctr(cluster, "task", "rm", "-f", task).catch(() => "");

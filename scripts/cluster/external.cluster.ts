@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { makeCertificates } from "#scripts/cluster/certificates.ts";
-import { kubectl } from "#scripts/cluster/cluster.ts";
+import { kubectl, makeNamespace } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { Browser, CLIENT_ID, CLIENT_SECRET, startProvider } from "#server/auth/testing.ts";
 import { openDatabase } from "#server/db/client.ts";
@@ -80,7 +80,7 @@ beforeAll(async () => {
     address: cluster.address,
     certificate,
   });
-  await kubectl(machine, "create", "namespace", NAMESPACE);
+  await makeNamespace(machine, NAMESPACE);
   const url = new URL(postgres.url);
   url.searchParams.set("sslmode", "verify-full");
   url.host = `${cluster.address}:${(relay.address() as AddressInfo).port}`;

@@ -1,18 +1,17 @@
 /** The images that the tests' pods run, made here and given to the node: no registry is asked. */
-import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ctr } from "#scripts/cluster/cluster.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
-import { type Image, makeImage, writeArchive, writeLayer } from "#scripts/images/archive.ts";
+import { type Image, makeImage, tagOf, writeArchive, writeLayer } from "#scripts/images/archive.ts";
 import { type Base, baseLayer } from "#scripts/images/base.ts";
 import { clientImage } from "#scripts/images/client.ts";
 import { controlPlaneImage } from "#scripts/images/control-plane.ts";
 import { gpudImage } from "#scripts/images/gpud.ts";
+import { findOrMake } from "#scripts/images/kept.ts";
 import { workspaceImage } from "#scripts/images/workspace.ts";
-import { cacheFolder } from "#scripts/lib/cache.ts";
 import { buildNative, buildPortal, buildWheel } from "#scripts/start/builds.ts";
 import { ensureEnvironment } from "#server/launchers/local/environment.ts";
 
@@ -51,9 +50,17 @@ export async function loadImages(cluster: Cluster, { root, say }: { root: string
     await makeImage(await controlPlaneImage(root, say), base, say),
     await makeImage(await gpudImage(root), base, say),
     await makeImage(await clientImage(root, wheel), base, say),
-    await bareImage(),
+    await bareImage(say),
   ];
-  for (const image of [await pauseImage(base), workspace, ...Object.values(more), controlPlane, gpud, client, bare])
+  for (const image of [
+    await pauseImage(base, say),
+    workspace,
+    ...Object.values(more),
+    controlPlane,
+    gpud,
+    client,
+    bare,
+  ])
     await load(cluster, image, say);
   const names = Object.entries(more).map(([environment, { name }]): [string, string] => [environment, name]);
   return {
@@ -66,26 +73,28 @@ export async function loadImages(cluster: Cluster, { root, say }: { root: string
 }
 
 /** Without glibc, as an image is that is built on another C library or on none: only a folder. */
-async function bareImage(): Promise<Pick<Image, "name" | "file">> {
+async function bareImage(say: Say): Promise<Pick<Image, "name" | "file">> {
   const name = "localhost/bare:1";
-  const file = path.join(cacheFolder("images"), "bare.tar");
-  if (existsSync(file)) return { name, file };
-  const staged = await mkdtemp(path.join(tmpdir(), "sluice-image-"));
-  try {
-    await mkdir(path.join(staged, "tmp"), { mode: 0o755 });
-    await writeLayer(`${file}.layer`, [{ from: staged, to: "/" }]);
-    await writeArchive(file, name, [`${file}.layer`], { entrypoint: ["/program"] });
-  } finally {
-    await rm(`${file}.layer`, { force: true });
-    await rm(staged, { recursive: true, force: true });
-  }
+  const kept = { kind: "bare", tag: tagOf(name), endings: [".tar"] as const };
+  const [file] = await findOrMake(kept, say, async (file) => {
+    const staged = await mkdtemp(path.join(tmpdir(), "sluice-image-"));
+    try {
+      await mkdir(path.join(staged, "tmp"), { mode: 0o755 });
+      await writeLayer(`${file}.layer`, [{ from: staged, to: "/" }]);
+      await writeArchive(file, name, [`${file}.layer`], { entrypoint: ["/program"] });
+    } finally {
+      await rm(`${file}.layer`, { force: true });
+      await rm(staged, { recursive: true, force: true });
+    }
+  });
   return { name, file };
 }
 
 /** Holds a pod's namespaces while its containers come and go. */
-async function pauseImage({ layer }: Base): Promise<Pick<Image, "name" | "file">> {
-  const file = path.join(cacheFolder("images"), `pause-${path.basename(layer)}`);
-  if (!existsSync(file)) await writeArchive(file, PAUSE_IMAGE, [layer], { entrypoint: ["/usr/bin/sleep", "infinity"] });
+async function pauseImage({ layer, tag }: Base, say: Say): Promise<Pick<Image, "name" | "file">> {
+  const kept = { kind: "pause", tag, endings: [".tar"] as const };
+  const entry = { entrypoint: ["/usr/bin/sleep", "infinity"] };
+  const [file] = await findOrMake(kept, say, (file) => writeArchive(file, PAUSE_IMAGE, [layer], entry));
   return { name: PAUSE_IMAGE, file };
 }
 

@@ -10,11 +10,11 @@ import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { buildKubernetes } from "#scripts/cluster/build.ts";
 import { bringDown, bringUp, isUp } from "#scripts/cluster/cluster.ts";
+import { buildGoProgram } from "#scripts/cluster/go-program.ts";
 import { buildHelm } from "#scripts/cluster/helm.ts";
 import { loadImages } from "#scripts/cluster/images.ts";
 import { checkDisk, installPackages, whyNot } from "#scripts/cluster/machine.ts";
 import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
-import { buildPolicies } from "#scripts/cluster/policies.ts";
 import { runClusterTests } from "#scripts/cluster/test.ts";
 import { installChromium } from "#scripts/lib/chromium.ts";
 import { CLUSTER_RESULT_FILE } from "#scripts/test/result.ts";
@@ -61,7 +61,7 @@ try {
   }
   await installChromium(say);
   const helm = await buildHelm(say);
-  await buildPolicies(root, say);
+  for (const name of ["policies", "buckets"] as const) await buildGoProgram(root, name, say);
   const setting = { root, out, images, helm, files };
   let counts = await runClusterTests(cluster, setting);
   if (counts.failed > 0 && !found) {

@@ -4,8 +4,9 @@ import { promisify } from "node:util";
 import type { KubernetesObject, V1Pod } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubectl } from "#scripts/cluster/cluster.ts";
+import { goProgram } from "#scripts/cluster/go-program.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
-import { enforcePolicies, policiesProgram } from "#scripts/cluster/policies.ts";
+import { enforcePolicies } from "#scripts/cluster/policies.ts";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { JUPYTER_PORT, namespaceOf, podName } from "#server/launchers/kubernetes/objects.ts";
 import {
@@ -170,7 +171,7 @@ it("reaches and is reached by everybody where nothing enforces policies", async 
 });
 
 it("reaches what it may, and never the address at which clouds hand out credentials", async () => {
-  stopEnforcing = await enforcePolicies(machine, await policiesProgram(process.cwd()));
+  stopEnforcing = await enforcePolicies(machine, await goProgram(process.cwd(), "policies"));
   expect(await reachedFromWorkspace()).toEqual({
     ...everything,
     "another port of the broker's": false,

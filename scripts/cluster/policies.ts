@@ -2,42 +2,18 @@
  * Enforces NetworkPolicies on the test cluster's first node, for the tests that need it: the bridge plugin of its pods
  * knows none. Compiled from the published module of sigs.k8s.io/kube-network-policies (`policies/`).
  */
-import { existsSync } from "node:fs";
-import { mkdir, readFile, rename } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster } from "#scripts/cluster/place.ts";
-import { cacheFolder } from "#scripts/lib/cache.ts";
-import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { run, startService } from "#scripts/lib/processes.ts";
 
-const SOURCE = "scripts/cluster/policies";
 const QUEUE = "101";
 /** The first packets of connections, when they are about to leave the node's network: forwarded ones, and of its own those that no root process sends. */
 const HANDED_OVER = [
   ...["POSTROUTING", "-m", "conntrack", "--ctstate", "NEW", "-m", "owner", "!", "--uid-owner", "0"],
   ...["-j", "NFQUEUE", "--queue-num", QUEUE],
 ];
-
-/** Where the program lies that enforces them, once it is built. */
-export async function policiesProgram(root: string): Promise<string> {
-  return path.join(cacheFolder(`policies-${(await fingerprint(root, [SOURCE])).slice(0, 16)}`), "policies");
-}
-
-/** Compiles it if it is missing (some minutes on two cores). Needs the module proxy, which the node's network does not reach. */
-export async function buildPolicies(root: string, say: (line: string) => void): Promise<void> {
-  const program = await policiesProgram(root);
-  if (existsSync(program)) return;
-  say("Building what enforces network policies, from its Go module");
-  await mkdir(path.dirname(program), { recursive: true });
-  const unfinished = `${program}.${process.pid}`;
-  await run("go", ["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", unfinished, "."], {
-    cwd: path.join(root, SOURCE),
-    env: { ...process.env, CGO_ENABLED: "0", GOFLAGS: "" },
-    background: true,
-  });
-  await rename(unfinished, program);
-}
 
 /** Starts it in the network of whoever calls, which has to be the node's; gives what ends it. */
 export async function enforcePolicies(cluster: Cluster, program: string): Promise<() => Promise<void>> {

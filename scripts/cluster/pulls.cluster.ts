@@ -1,7 +1,7 @@
 /** Workspaces whose images come from a registry that asks who pulls. */
 import type { V1Pod } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { kubectl } from "#scripts/cluster/cluster.ts";
+import { kubectl, makeNamespace } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { REGISTRY, registrySecret, startRegistry } from "#scripts/cluster/registry.ts";
 import { startClusterWatch } from "#server/broker/cluster/cluster-watch.ts";
@@ -33,7 +33,7 @@ let image: string;
 beforeAll(async () => {
   registry = await startRegistry(machine);
   image = `${IMAGE}@${await registry.push(cluster.workspaceImage, `${IMAGE}:1`)}`;
-  for (const name of [NAMESPACE, JOBS]) await kubectl(machine, "create", "namespace", name);
+  for (const name of [NAMESPACE, JOBS]) await makeNamespace(machine, name);
   const size = "small";
   const settings = smallSettings(cluster, "pulls", {
     environments: { "cuda-python": { image, size }, "not-there": { image: `${IMAGE}:2`, size } },

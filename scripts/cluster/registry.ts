@@ -41,8 +41,7 @@ export async function startRegistry(cluster: Cluster) {
       await ctr(cluster, "images", "tag", "--force", image, name);
       await ctr(cluster, "images", "push", "--plain-http", "--user", `${LOGIN.user}:${LOGIN.password}`, name);
       const [, line = ""] = (await ctr(cluster, "images", "ls", `name==${name}`)).split("\n");
-      // The node pulls it as if it had never seen it.
-      await ctr(cluster, "images", "rm", name);
+      await forget(cluster, name.slice(0, name.lastIndexOf(":")));
       return /sha256:[0-9a-f]{64}/.exec(line)?.[0] ?? "";
     },
     stop: async () => {
@@ -50,6 +49,13 @@ export async function startRegistry(cluster: Cluster) {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** The node pulls the images of a repository as if it had never seen them, whoever has pulled them before. */
+async function forget(cluster: Cluster, repository: string): Promise<void> {
+  const known = (await ctr(cluster, "images", "ls", "-q")).split("\n");
+  const those = known.filter((name) => name.startsWith(`${repository}:`) || name.startsWith(`${repository}@`));
+  await ctr(cluster, "images", "rm", "--sync", ...those);
 }
 
 /** A secret by which pods pull from it, or with another password do not. */

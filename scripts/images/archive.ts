@@ -1,7 +1,7 @@
 /** Container images without a registry and without a container engine: layers as tar files, an archive around them. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
+import { createReadStream } from "node:fs";
 import { chmod, copyFile, link, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import type { Base } from "#scripts/images/base.ts";
 import { bill, type Component, debianPackages } from "#scripts/images/bill.ts";
 import { DEBIAN_PACKAGES, type ImageConfig, readContainerfile } from "#scripts/images/containerfile.ts";
-import { cacheFolder } from "#scripts/lib/cache.ts";
+import { findOrMake } from "#scripts/images/kept.ts";
 
 const execute = promisify(execFile);
 
@@ -45,14 +45,19 @@ const wordsOf = ({ word, variant }: Recipe) => (variant === undefined ? word : `
 
 /** Makes an image unless that was done for the same tag. */
 export async function makeImage(recipe: Recipe, base: Base, say: (line: string) => void): Promise<Image> {
+  const kind = wordsOf(recipe);
+  const name = `localhost/sluice-${kind}:${recipe.tag}`;
+  const kept = { kind, tag: recipe.tag, endings: [".tar", ".cdx.json"] as const };
+  const [file, document] = await findOrMake(kept, say, async (...places) => {
+    say(`Making the image ${name}`);
+    await writeImage(recipe, base, { name, file: places[0], bill: places[1] });
+  });
+  return { name, file, bill: document };
+}
+
+async function writeImage(recipe: Recipe, base: Base, image: Image): Promise<void> {
   const { root, word, variant, tag, layers = {} } = recipe;
-  const words = wordsOf(recipe);
-  const name = `localhost/sluice-${words}:${tag}`;
-  const file = path.join(cacheFolder("images"), `${words}-${tag}.tar`);
-  const image = { name, file, bill: path.join(cacheFolder("images"), `${words}-${tag}.cdx.json`) };
-  if (existsSync(file) && existsSync(image.bill)) return image;
-  say(`Making the image ${name}`);
-  const layer = `${file}.layer`;
+  const layer = `${image.file}.layer`;
   const digest = `sha256:${await sha256(base.layer)}`;
   const told = { VERSION: tag, BASE_NAME: base.name, BASE_DIGEST: digest, ...variant?.arguments };
   const { config, layers: wanted } = await readContainerfile(root, word, told);
@@ -65,9 +70,9 @@ export async function makeImage(recipe: Recipe, base: Base, say: (line: string) 
   try {
     await writeLastLayer(recipe, layer);
     const packages = [...(await debianPackages(base.tree)), ...(await recipe.packages())];
-    await writeFile(image.bill, bill({ name: `sluice-${words}`, version: tag }, packages));
-    await writeArchive(file, name, [base.layer, ...files], { ...config, env: { ...config.env, ...variant?.env } });
-    return image;
+    await writeFile(image.bill, bill({ name: `sluice-${wordsOf(recipe)}`, version: tag }, packages));
+    const env = { ...config.env, ...variant?.env };
+    await writeArchive(image.file, image.name, [base.layer, ...files], { ...config, env });
   } finally {
     await rm(layer, { force: true });
   }

@@ -1,13 +1,12 @@
 /** The image of portal, broker and gateway: the base, Node, the packages that run, and Sluice itself. */
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, symlink } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 import { type Recipe, tagOf, writeLayer, writeUsers } from "#scripts/images/archive.ts";
 import { npmPackages } from "#scripts/images/bill.ts";
 import { containerfileText } from "#scripts/images/containerfile.ts";
-import { cacheFolder } from "#scripts/lib/cache.ts";
+import { findOrMake } from "#scripts/images/kept.ts";
 import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { findBinaries } from "#server/db/embedded.ts";
 
@@ -59,21 +58,21 @@ export async function controlPlaneImage(root: string, say: (line: string) => voi
 /** One layer of these packages for many images. */
 async function lockedLayer(root: string, folders: readonly string[], say: (line: string) => void): Promise<string> {
   const tag = tagOf(await readFile(path.join(root, "package-lock.json")));
-  const layer = path.join(cacheFolder("images"), `packages-${tag}.tar`);
-  if (existsSync(layer)) return layer;
-  say("Packing the packages of the control plane");
-  // Lays out what PostgreSQL's package keeps in a list.
-  await findBinaries();
-  const modules = path.join(root, "node_modules");
-  await mkdir(path.dirname(layer), { recursive: true });
-  await writeLayer(layer, [
-    {
-      from: modules,
-      to: `${HOME}/node_modules`,
-      only: [...new Set(folders.map((folder) => outermost(path.relative(modules, folder))))].sort(),
-      without: [`./node-linux-${process.arch}/include`, `./node-linux-${process.arch}/share`, "*.map", "*.md"],
-    },
-  ]);
+  const kept = { kind: "packages", tag, endings: [".tar"] as const };
+  const [layer] = await findOrMake(kept, say, async (layer) => {
+    say("Packing the packages of the control plane");
+    // Lays out what PostgreSQL's package keeps in a list.
+    await findBinaries();
+    const modules = path.join(root, "node_modules");
+    await writeLayer(layer, [
+      {
+        from: modules,
+        to: `${HOME}/node_modules`,
+        only: [...new Set(folders.map((folder) => outermost(path.relative(modules, folder))))].sort(),
+        without: [`./node-linux-${process.arch}/include`, `./node-linux-${process.arch}/share`, "*.map", "*.md"],
+      },
+    ]);
+  });
   return layer;
 }
 

@@ -6,7 +6,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import type { V1Pod } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { kubectl } from "#scripts/cluster/cluster.ts";
+import { kubectl, makeNamespace } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { LOGIN, REGISTRY, registrySecret, startRegistry } from "#scripts/cluster/registry.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
@@ -35,7 +35,7 @@ const access = ["--tls-verify=false", "--creds", `${LOGIN.user}:${LOGIN.password
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), "sluice-engine-"));
   registry = await startRegistry(machine);
-  await kubectl(machine, "create", "namespace", NAMESPACE);
+  await makeNamespace(machine, NAMESPACE);
   await cluster.objects.create(registrySecret("registry", NAMESPACE));
 });
 afterAll(async () => {

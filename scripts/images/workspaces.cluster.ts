@@ -1,6 +1,6 @@
 /**
  * Workspaces in the images of the catalogue's environments, built from their locks: each comes up as a pod, its kernel
- * answers, and a program uses a borrowed GPU. `npm run test:cluster` has two of them, `npm run soak -- images` all.
+ * answers, and a program uses a borrowed GPU. `npm run test:cluster` has two of them, `npm run soak` all, one after another.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useTestDatabase } from "#server/db/testing.ts";

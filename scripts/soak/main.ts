@@ -84,14 +84,20 @@ const PARTS: Record<string, Part> = {
     cwd: root,
     env: { SLUICE_CONTRACT_RUNS: String(Number(values.seconds) * 2) },
   },
-  /** The image of every environment, built from its lock and started on a cluster; takes as long as it takes. */
-  images: {
+  ...Object.fromEntries(
+    ["minimal", "cuda-python", "jax", "pytorch", "cupy"].map((name) => [`image-${name}`, image(name)]),
+  ),
+};
+
+/** The image of an environment, built from its lock and started on a cluster of its own; takes as long as it takes. */
+function image(environment: string): Part {
+  return {
     command: process.execPath,
     args: ["scripts/cluster.mjs", "test", "workspaces"],
     cwd: root,
-    env: { SLUICE_TEST_ENVIRONMENTS: "minimal,cuda-python,jax,pytorch,cupy" },
-  },
-};
+    env: { SLUICE_TEST_ENVIRONMENTS: environment },
+  };
+}
 
 const chosen = positionals.length > 0 ? positionals : Object.keys(PARTS);
 const parts = chosen.map((name) => {

@@ -1,7 +1,7 @@
 /**
  * Exports and buckets that workspaces mount by reference, as far as a cluster without servers for them goes: the API
  * server takes what is built field by field, its controller binds each claim to its own volume and to no other, and the
- * team's restricted namespace takes the pod. Nothing is mounted here.
+ * team's restricted namespace takes the pod. Nothing is mounted here (a bucket is in scripts/cluster/buckets.cluster.ts).
  */
 import type {
   KubernetesObject,
