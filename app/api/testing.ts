@@ -620,11 +620,11 @@ function isBearer(fixture: Fixture, role: string): role is keyof Fixture["bearer
 /** What the rows name. */
 export async function makeFixture(db: Database): Promise<Fixture> {
   const world = await makeWorld(db);
-  await db.update(users).set({ passwordHash: await hashPassword("correct horse") });
   await db.insert(setupSteps).values({ id: "portal", title: "Portal", state: "done" });
   const { id: workspaceId, credential } = await makeWorkspace(world, { owner: world.member });
   const stranger = async (name: string) => await makePerson(db, { name, teams: { [world.otherTeam]: "member" } });
   const strangers = { stranger: await stranger("Sol"), viewer: await stranger("Vi"), editor: await stranger("Ed") };
+  await db.update(users).set({ passwordHash: await hashPassword("correct horse") });
   const { id: stoppedId } = await makeWorkspace(world, { owner: world.member, running: false });
   const ownerToken = await createToken(world.member.ctx, { name: "owner", scopes: [...tokenScopes] });
   const adminToken = await createToken(world.admin.ctx, { name: "admin", scopes: [...tokenScopes] });
