@@ -255,7 +255,7 @@ fn table(lease: &Value, gpus: &[Value], now: SystemTime) -> String {
                 time_left(string(lease, "/expiresAt"), now),
             )
         } else {
-            ("none attached: %gpu attach 0.5".to_owned(), String::new())
+            ("none attached: %gpu attach".to_owned(), String::new())
         };
         rows.push([
             index.to_string(),

@@ -1,6 +1,8 @@
 //! `sluice smi`: the workspace's borrowed GPUs as a table.
 
-use crate::text::{amount, columns, lease_memory, lease_milli, list, memory, number, places, string, time_left};
+use crate::text::{
+    amount, columns, lease_memory, lease_milli, list, memory, number, places, string, time_left, way_to_one,
+};
 use serde_json::Value;
 use std::time::SystemTime;
 
@@ -8,9 +10,10 @@ use std::time::SystemTime;
 pub fn table(status: &Value, now: SystemTime) -> String {
     let leases = list(status, "/leases");
     if leases.is_empty() {
-        return "No GPU is attached in this workspace.\n\
-                Borrow one: %gpu attach 0.5 in a notebook, or sluice run --gpu 0.5 -- COMMAND"
-            .to_owned();
+        let way = way_to_one(status, |size| {
+            format!("%gpu attach {size} in a notebook, or sluice run --gpu {size} -- COMMAND")
+        });
+        return format!("No GPU is attached in this workspace.\n{way}");
     }
     let header = ["GPU", "Amount", "Memory", "Compute", "GPU time", "Time left", "Used by"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -62,6 +65,8 @@ mod tests {
 
     #[test]
     fn without_a_lease_it_says_how_to_get_one() {
-        assert!(table(&json!({"leases": []}), SystemTime::UNIX_EPOCH).contains("%gpu attach 0.5"));
+        let status = json!({"workspace": {"defaultAmount": "2G", "gpuPolicy": "ask"}, "leases": []});
+        let text = table(&status, SystemTime::UNIX_EPOCH);
+        assert!(text.contains("%gpu attach 2G in a notebook, or sluice run --gpu 2G"), "{text}");
     }
 }

@@ -169,14 +169,24 @@ pub fn refused(answer: &Value) -> String {
     text
 }
 
+/// How one comes to a GPU here, by the workspace's policy; `command` is what borrows an amount.
+pub fn way_to_one(status: &Value, command: impl Fn(&str) -> String) -> String {
+    let size = string(status, "/workspace/defaultAmount");
+    match string(status, "/workspace/gpuPolicy") {
+        "never" => "This workspace borrows none (GPU policy: never)".to_owned(),
+        "first-use" => format!("The first GPU work attaches {size} by itself, or now: {}", command(size)),
+        _ => format!("Borrow one: {}", command(size)),
+    }
+}
+
 /// `sluice gpu`.
 pub fn overview(status: &Value) -> String {
     let gpu_type = string(status, "/workspace/gpuType");
     let leases = list(status, "/leases");
     let mut lines = Vec::new();
     if leases.is_empty() {
-        let default = amount(number(status, "/workspace/defaultMilli"));
-        lines.push(format!("GPU     none attached.  Borrow one: sluice run --gpu {default} -- COMMAND"));
+        let way = way_to_one(status, |size| format!("sluice run --gpu {size} -- COMMAND"));
+        lines.push(format!("GPU     none attached.  {way}"));
     }
     for entry in leases {
         lines.push(format!(
@@ -312,6 +322,20 @@ mod tests {
             (thousands(999), thousands(1_000), thousands(1_234_567)),
             ("999".into(), "1,000".into(), "1,234,567".into())
         );
+    }
+
+    #[test]
+    fn without_a_gpu_the_workspaces_own_amount_is_suggested() {
+        let first = |policy: &str| {
+            let workspace = json!({"gpuType": "soft", "defaultAmount": "2G", "defaultMilli": 250, "gpuPolicy": policy});
+            overview(&json!({ "workspace": workspace }))
+        };
+        assert_eq!(first("ask"), "GPU     none attached.  Borrow one: sluice run --gpu 2G -- COMMAND");
+        assert_eq!(
+            first("first-use"),
+            "GPU     none attached.  The first GPU work attaches 2G by itself, or now: sluice run --gpu 2G -- COMMAND"
+        );
+        assert_eq!(first("never"), "GPU     none attached.  This workspace borrows none (GPU policy: never)");
     }
 
     #[test]

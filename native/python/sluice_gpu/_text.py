@@ -370,7 +370,7 @@ def extended(answer, now):
 
 def nothing_to_extend():
     """The answer to an extension without a lease."""
-    return "Nothing to extend: this notebook has no GPU. Borrow one: %gpu attach 0.5"
+    return "Nothing to extend: this notebook has no GPU. Borrow one: %gpu attach"
 
 
 def nothing_to_give_back():
@@ -485,7 +485,7 @@ def _money(own, answer):
 def pill(answer, now):
     """The status bar's item: `{text, detail}` for all leases of the workspace, `detail` a line each."""
     if not answer["leases"]:
-        return {"text": "GPU: none", "detail": "No GPU borrowed. In a notebook: %gpu attach 0.5"}
+        return {"text": "GPU: none", "detail": f"No GPU borrowed. {_way_to_one(answer['workspace'])}"}
     lines, first = [], None
     for entry in answer["leases"]:
         lease = entry["lease"]
@@ -505,7 +505,11 @@ def pill(answer, now):
 
 
 def panel(status, leases):
-    """What JupyterLab's panel shows beside the pill: GPU types to choose from, and this workspace's latest leases."""
+    """What JupyterLab's panel shows beside the pill.
+
+    GPU types to choose from, what an attach takes by default as it is typed and in thousandths of a GPU of its type,
+    and this workspace's latest leases.
+    """
     at_once = {row["gpuType"]: row["grantedAtOnceMilli"] for row in status["free"]}
     chosen = status["workspace"]["gpuType"]
     types = [
@@ -514,7 +518,11 @@ def panel(status, leases):
     ]
     return {
         "types": types,
-        "defaultMilli": status["workspace"]["defaultMilli"],
+        "default": {
+            "gpuType": chosen,
+            "typed": status["workspace"]["defaultAmount"],
+            "milli": status["workspace"]["defaultMilli"],
+        },
         "team": status["team"]["name"],
         "history": [
             {

@@ -232,6 +232,7 @@ def test_status_says_how_the_workspace_comes_to_a_gpu(policy, says):
 def test_status_names_a_default_that_is_memory_as_it_is_typed():
     workspace = {**STATUS["workspace"], "defaultAmount": "40G", "defaultMilli": 284}
     assert "Borrow one: %gpu attach 40G" in _text.status({**STATUS, "workspace": workspace}, None, NOW)
+    assert _text.pill({**STATUS, "workspace": workspace}, NOW)["detail"] == "No GPU borrowed. Borrow one: %gpu attach 40G"
 
 
 def test_status_says_when_nothing_would_be_granted():
@@ -531,7 +532,7 @@ def test_a_lease_of_the_workspace_is_every_notebooks_own():
 
 def test_the_panel_offers_the_teams_types_and_lists_what_was_borrowed():
     status = {
-        "workspace": {"id": "ws", "name": "w", "defaultAmount": "0.5", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
+        "workspace": {"id": "ws", "name": "w", "defaultAmount": "2G", "defaultMilli": 250, "gpuType": "soft", "gpuPolicy": "ask"},
         "team": {
             "name": "vision",
             "quotas": [
@@ -550,7 +551,7 @@ def test_the_panel_offers_the_teams_types_and_lists_what_was_borrowed():
     # The workspace's own type is the first choice.
     assert [row["gpuType"] for row in shown["types"]] == ["soft", "h200"]
     assert [(row["mostMilli"], row["atOnceMilli"]) for row in shown["types"]] == [(4000, 750), (1000, 0)]
-    assert shown["defaultMilli"] == 500
+    assert shown["default"] == {"gpuType": "soft", "typed": "2G", "milli": 250}
     assert shown["history"] == [
         {"id": "lea-1", "amount": "0.5 soft", "label": "", "from": "2026-11-22T15:00:00.000Z", "to": None, "end": ""}
     ]

@@ -54,7 +54,7 @@
     };
   }
 
-  /** Amounts that a slider goes through, thousandths of a GPU. */
+  /** Parts of a GPU that a slider goes through, thousandths. */
   const AMOUNTS = [100, 250, 500, 750, 1000, 2000, 3000, 4000, 6000, 8000];
   const WAITS = [
     ["0", "Not at all: now or never"],
@@ -141,11 +141,11 @@
     }
 
     show(told) {
-      const before = this.types().map(({ gpuType, mostMilli }) => `${gpuType}/${mostMilli}`);
+      const before = this.offered();
       this.told = told;
-      const now = this.types();
       // What is being chosen stays as it is while nothing to choose from has changed.
-      if (before.join() !== now.map(({ gpuType, mostMilli }) => `${gpuType}/${mostMilli}`).join()) {
+      if (before !== this.offered()) {
+        const now = this.types();
         const chosen = this.type.value;
         this.type.replaceChildren(...now.map(({ gpuType }) => element("option", { value: gpuType }, gpuType)));
         if (now.some(({ gpuType }) => gpuType === chosen)) this.type.value = chosen;
@@ -158,26 +158,46 @@
       return this.told?.panel?.types ?? [];
     }
 
+    /** What there is to choose from, in one text. */
+    offered() {
+      return JSON.stringify([
+        this.told?.panel?.default,
+        this.types().map(({ gpuType, mostMilli }) => [gpuType, mostMilli]),
+      ]);
+    }
+
     chosen() {
       return this.types().find(({ gpuType }) => gpuType === this.type.value);
     }
 
+    /** Where the slider can stand: parts of a GPU, and the workspace's default amount as its policy has it, e.g. `2G`. */
     amounts() {
-      const most = this.chosen()?.mostMilli ?? 0;
-      return AMOUNTS.filter((milli) => milli <= most);
+      const chosen = this.chosen();
+      if (chosen === undefined) return [];
+      const parts = AMOUNTS.map((milli) => ({ milli, typed: gpus(milli) }));
+      const own = this.told.panel.default;
+      // What memory comes to on another type is not known here.
+      const all = own.gpuType === chosen.gpuType ? [...parts.filter(({ milli }) => milli !== own.milli), own] : parts;
+      return all.filter(({ milli }) => milli <= chosen.mostMilli).sort((a, b) => a.milli - b.milli);
+    }
+
+    /** Where the slider stands; undefined when there is nothing to choose. */
+    wanted() {
+      return this.amounts()[Number(this.slider.value)];
     }
 
     drawSlider() {
       const amounts = this.amounts();
-      const wanted = this.told?.panel?.defaultMilli ?? 500;
+      const most = this.told?.panel?.default.milli ?? 0;
       this.slider.max = String(Math.max(0, amounts.length - 1));
-      this.slider.value = String(Math.max(0, amounts.findLastIndex((milli) => milli <= wanted)));
+      this.slider.value = String(Math.max(0, amounts.findLastIndex(({ milli }) => milli <= most)));
       this.drawAmount();
     }
 
     drawAmount() {
-      const milli = this.amounts()[Number(this.slider.value)];
-      this.amount.textContent = milli === undefined ? "none" : `${gpus(milli)} GPU`;
+      const { milli, typed } = this.wanted() ?? {};
+      const part = `${gpus(milli)} GPU`;
+      this.amount.textContent = milli === undefined ? "none" : typed === gpus(milli) ? part : `${typed} (${part})`;
       this.slider.setAttribute("aria-valuetext", this.amount.textContent);
       const atOnce = this.chosen()?.atOnceMilli ?? 0;
       this.free.textContent =
@@ -213,8 +233,7 @@
     }
 
     attach() {
-      const milli = this.amounts()[Number(this.slider.value)];
-      return this.run(`attach ${gpus(milli)} --type ${this.type.value} --wait ${this.wait.value}`, true);
+      return this.run(`attach ${this.wanted().typed} --type ${this.type.value} --wait ${this.wait.value}`, true);
     }
 
     /** The notebook itself does it: the GPU belongs to its kernel, and its own code speaks to the broker. */
