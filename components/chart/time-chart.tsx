@@ -6,10 +6,10 @@ import { timeTicks, valueTicks } from "./ticks.ts";
 const swatches: Record<Look, string> = {
   used: "bg-accent",
   partly: "bg-accent/70",
-  unknown: "bg-ink-2",
+  unknown: "bg-ink",
   held: "bg-accent/40",
   free: "bg-line",
-  stranded: "bg-ink-2/50",
+  stranded: "lines",
   warn: "bg-warn",
   bad: "bg-bad",
 };
