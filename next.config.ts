@@ -13,6 +13,9 @@ const config: NextConfig = {
     "prom-client",
   ],
   typedRoutes: false,
+  // A page's title stands in its head, not behind its body: readers and tools that look at once find it. Pages read their
+  // data before anything of them is sent, so nothing waits for it.
+  htmlLimitedBots: /.*/,
   // `npm run types` checks them, and the checks before a change lands call it: nobody waits for it at a first start.
   typescript: { ignoreBuildErrors: true },
   async redirects() {

@@ -59,6 +59,7 @@ async function check(at: Page, address: string): Promise<void> {
     await at.setViewportSize({ width, height: 900 });
     const answer = await at.goto(address);
     expect(scriptsOf(answer?.headers()["content-security-policy"]), where).toMatch(ONE_NONCE);
+    expect(await answer?.text(), `${where}: the title is not in the head`).toMatch(/<title>[^<]+<\/title>.*<\/head>/s);
     await expect(at.getByRole("heading", { level: 1 })).toHaveCount(1);
     await expectSteady(at, where);
     await expectAccessible(at, where);
