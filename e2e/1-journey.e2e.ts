@@ -237,25 +237,27 @@ test("the admin ends a lease: a clear error, the notebook lives, and the same di
   await first.run("%gpu detach");
 });
 
+/** Sets on its page how a workspace comes to a GPU, and how much it takes where no amount is given. */
+async function choosePolicy(workspace: string, policy: string, amount: string): Promise<void> {
+  await scientist.goto("/workspaces");
+  await scientist.getByRole("link", { name: workspace, exact: true }).click();
+  await scientist.getByRole("link", { name: "Settings", exact: true }).click();
+  const select = scientist.getByRole("combobox", { name: "GPU policy" });
+  await select.selectOption(policy);
+  await scientist.getByLabel("Default amount").fill(amount);
+  const form = scientist.locator("form").filter({ has: select });
+  await form.getByRole("button", { name: "Save" }).click();
+  await expect(scientist.getByText("The GPU policy was changed.").first()).toBeVisible();
+}
+
 test("the GPU policy: on first use GPU work attaches by itself, never means never", async () => {
-  const choose = async (policy: string) => {
-    await scientist.goto("/workspaces");
-    await scientist.getByRole("link", { name: "second", exact: true }).click();
-    await scientist.getByRole("link", { name: "Settings", exact: true }).click();
-    const select = scientist.getByRole("combobox", { name: "GPU policy" });
-    await select.selectOption(policy);
-    await scientist.getByLabel("Default amount").fill("0.25");
-    const form = scientist.locator("form").filter({ has: select });
-    await form.getByRole("button", { name: "Save" }).click();
-    await expect(scientist.getByText("The GPU policy was changed.").first()).toBeVisible();
-  };
-  await choose("first-use");
+  await choosePolicy("second", "first-use", "0.25");
   const ran = await second.run("a = np.zeros(4, np.float32); add_one[1, 4](a); print(a.tolist())");
   expect(ran).toMatch(/Attached a GPU by itself \(soft-0 on local\)/);
   expect(ran).toContain("[1.0, 1.0, 1.0, 1.0]");
   expect(await second.run("%gpu")).toMatch(/GPU +0\.25 of soft-0 on local/);
   await second.run("%gpu detach");
-  await choose("never");
+  await choosePolicy("second", "never", "0.25");
   expect(await second.run("%gpu attach")).toContain("its GPU policy is never");
 });
 
@@ -285,6 +287,16 @@ test("the panel in JupyterLab borrows by the keyboard alone, gives back, and lis
   await keys.press(panel.getByRole("button", { name: "Detach" }));
   await expect(said).toContainText("Gave back 0.25 GPU");
   await expect(panel.getByRole("listitem").first()).toContainText(/0\.25.* for \d+ s/);
+  // What the workspace's policy says is where the slider begins, and what is typed.
+  await choosePolicy("first", "ask", "2G");
+  await open();
+  await expect(amount).toHaveAttribute("aria-valuetext", "2G (0.25 GPU)");
+  await keys.press(panel.getByRole("button", { name: "Attach" }));
+  await expect(said).toContainText("Attached 0.25 GPU");
+  expect(await first.run("!sluice gpu")).toMatch(/Memory +.* of 2\.0 GiB/);
+  await first.run("%gpu detach");
+  expect(await first.run("!sluice gpu")).toContain("Borrow one: sluice run --gpu 2G -- COMMAND");
+  await choosePolicy("first", "ask", "0.5");
 });
 
 test("the tour: two notebooks share a GPU, and the first keeps its variables", async () => {

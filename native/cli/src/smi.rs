@@ -1,6 +1,8 @@
 //! `sluice smi`: the workspace's borrowed GPUs as a table.
 
-use crate::text::{amount, columns, lease_memory, lease_milli, list, memory, number, places, string, time_left, way_to_one};
+use crate::text::{
+    amount, columns, lease_memory, lease_milli, list, memory, number, places, string, time_left, way_to_one,
+};
 use serde_json::Value;
 use std::time::SystemTime;
 

@@ -172,12 +172,13 @@
 
     /** Where the slider can stand: parts of a GPU, and the workspace's default amount as its policy has it, e.g. `2G`. */
     amounts() {
-      const { gpuType, mostMilli } = this.chosen() ?? { mostMilli: 0 };
+      const chosen = this.chosen();
+      if (chosen === undefined) return [];
       const parts = AMOUNTS.map((milli) => ({ milli, typed: gpus(milli) }));
-      const own = this.told?.panel?.default;
+      const own = this.told.panel.default;
       // What memory comes to on another type is not known here.
-      const all = own?.gpuType === gpuType ? [...parts.filter(({ milli }) => milli !== own.milli), own] : parts;
-      return all.filter(({ milli }) => milli <= mostMilli).sort((a, b) => a.milli - b.milli);
+      const all = own.gpuType === chosen.gpuType ? [...parts.filter(({ milli }) => milli !== own.milli), own] : parts;
+      return all.filter(({ milli }) => milli <= chosen.mostMilli).sort((a, b) => a.milli - b.milli);
     }
 
     /** Where the slider stands; undefined when there is nothing to choose. */
