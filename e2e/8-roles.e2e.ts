@@ -5,8 +5,18 @@
 import { mkdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { type APIRequestContext, expect, type Page } from "@playwright/test";
+import { routes } from "#scripts/pictures/pages.ts";
 import { expectAccessible } from "./fixtures/accessible.ts";
-import { change, joinByApi, launchByApi, runByApi, signInByApi, stopWorkspaces, teamByName } from "./fixtures/api.ts";
+import {
+  change,
+  joinByApi,
+  launchByApi,
+  runByApi,
+  signInByApi,
+  stopWorkspaces,
+  teamByName,
+  versionByName,
+} from "./fixtures/api.ts";
 import { dialogsOfSources } from "./fixtures/dialogs.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
@@ -162,6 +172,30 @@ const ELSEWHERE: Record<string, [journey: string, where: string]> = {
 const NEEDS_A_PROVIDER = "user/person-actions: Keep … as an admin?";
 const sources = dialogsOfSources();
 
+type Reader = "stranger" | "member" | "lead" | "admin";
+type Whom = keyof typeof READERS;
+/** The stranger is a member of the same team, to whom the workspace of `member` is not shared. */
+const READERS = {
+  everybody: ["stranger", "member", "lead", "admin"],
+  itsOwn: ["member", "lead", "admin"],
+  leads: ["lead", "admin"],
+  admins: ["admin"],
+} satisfies Record<string, Reader[]>;
+
+/** Who finds each page; `open`: without having signed in. */
+const FOUND_BY: Record<string, Whom | "open"> = {
+  ...{ "/setup": "open", "/sign-in": "open", "/invite/[code]": "open", "/password/[code]": "open" },
+  ...{ "/workspaces": "everybody", "/workspaces/new": "everybody", "/tour": "everybody", "/shared/[id]": "everybody" },
+  ...{ "/workspaces/[id]": "itsOwn", "/workspaces/[id]/notebooks": "itsOwn", "/workspaces/[id]/gpu": "itsOwn" },
+  ...{ "/workspaces/[id]/log": "itsOwn", "/workspaces/[id]/people": "itsOwn", "/workspaces/[id]/settings": "itsOwn" },
+  ...{ "/gpus": "everybody", "/gpus/works-here": "everybody", "/datasets": "everybody", "/teams": "everybody" },
+  ...{ "/teams/[name]": "everybody", "/notices": "everybody", "/settings": "everybody" },
+  ...{ "/environments/[id]": "everybody", "/environments": "leads", "/pool": "leads", "/queue": "leads" },
+  ...{ "/usage": "leads", "/costs": "leads", "/gpu-audit": "leads", "/audit": "leads" },
+  ...{ "/health": "admins", "/what-if": "admins", "/people": "admins", "/sizes": "admins" },
+  ...{ "/policies": "admins", "/calendars": "admins" },
+};
+
 test("every dialog in the sources is opened by a journey that has axe look at it", async () => {
   const opened = Object.values(rolesOf()).flatMap(({ dialogs }) =>
     dialogs.flatMap(([, ...list]) => list.map(([dialog]) => dialog)),
@@ -216,6 +250,40 @@ test.beforeAll(async ({ browser, installation }) => {
 test.afterAll(async () => {
   await stopWorkspaces(admin);
   await admin.dispose();
+});
+
+test("a page is found by those whom it is for, by nobody else, and by nobody who is not signed in", async ({
+  playwright,
+  installation: { portalUrl },
+}) => {
+  expect(Object.keys(FOUND_BY).sort()).toEqual(routes());
+  const nobody = await playwright.request.newContext({ baseURL: portalUrl });
+  const readers = {
+    stranger: await signInByApi(portalUrl, stranger.email),
+    member: await signInByApi(portalUrl, member.email),
+    lead: await signInByApi(portalUrl, lead.email),
+    admin,
+  };
+  const environments = await versionByName(admin, "cuda-python");
+  const ids: Record<string, string> = { workspaces: at.split("/").at(-1) ?? "", environments };
+  const found: Record<string, Reader[]> = {};
+  for (const route of Object.keys(FOUND_BY).filter((each) => FOUND_BY[each] !== "open")) {
+    const [, noun = ""] = route.split("/");
+    const address = route.replace("[name]", "demo").replace("[id]", ids[noun] ?? ids.workspaces ?? "");
+    const sent = await nobody.get(address, { maxRedirects: 0 });
+    expect([sent.status(), sent.headers().location], address).toEqual([307, expect.stringContaining("/sign-in?next=")]);
+    found[route] = [];
+    for (const [reader, api] of Object.entries(readers) as [Reader, APIRequestContext][]) {
+      const status = (await api.get(address, { maxRedirects: 0 })).status();
+      // The link of a workspace leads those on who were invited.
+      expect([200, 307, 404], `${address} as ${reader}`).toContain(status);
+      if (status !== 404) found[route].push(reader);
+    }
+  }
+  const expected = Object.entries(FOUND_BY).filter(([, whom]) => whom !== "open");
+  expect(found).toEqual(Object.fromEntries(expected.map(([route, whom]) => [route, READERS[whom as Whom]])));
+  await nobody.dispose();
+  for (const [reader, api] of Object.entries(readers)) if (reader !== "admin") await api.dispose();
 });
 
 for (const name of ["member", "lead", "admin"] as const) {

@@ -12,7 +12,7 @@ const columns: Column<AuditEvent>[] = [
     id: "who",
     header: "Who",
     sort: (row) => row.actorName,
-    className: "max-w-32 break-words sm:max-w-56",
+    className: "min-w-20 wrap-anywhere sm:max-w-44",
     cell: (row) => (
       <span>
         {row.actorName}
@@ -26,6 +26,7 @@ const columns: Column<AuditEvent>[] = [
   {
     id: "action",
     header: "Did",
+    className: "min-w-36 wrap-anywhere",
     sort: (row) => row.action,
     cell: (row) => (
       <>
@@ -40,7 +41,7 @@ const columns: Column<AuditEvent>[] = [
     id: "subject",
     header: "To",
     from: "sm",
-    className: "max-w-56 break-words",
+    className: "min-w-24 max-w-44 wrap-anywhere",
     sort: (row) => row.subjectName ?? row.subject ?? "",
     cell: (row) => <Subject row={row} />,
   },
@@ -56,7 +57,7 @@ const columns: Column<AuditEvent>[] = [
     id: "detail",
     header: "Particulars",
     from: "md",
-    className: "min-w-56 max-w-md text-sm break-words text-ink-2",
+    className: "min-w-44 max-w-md text-sm wrap-anywhere text-ink-2",
     cell: (row) => <Particulars row={row} />,
   },
 ];

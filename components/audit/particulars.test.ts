@@ -37,10 +37,10 @@ it("tells a calendar as its page does", () => {
   const at = (day: number) => ({ fromMinute: day * 1440 + 480, toMinute: day * 1440 + 1200 });
   const windows = [0, 1, 2].map((day) => ({ ...at(day), guaranteedMilli: 500, limitMilli: 1000 }));
   expect(told({ gpuType: "soft", windows, before: [] })).toBe(
-    "gpu type soft, windows Mon to Wed 08:00 to 20:00: 0.5 guaranteed, limit 1.0, before none",
+    "calendar none → Mon to Wed 08:00 to 20:00: 0.5 guaranteed, limit 1.0, gpu type soft",
   );
-  expect(told({ windows: [{ ...at(6), kind: "batch" }], before: [] })).toBe(
-    "windows Sun 08:00 to 20:00: batch work only, before none",
+  expect(told({ windows: [], before: [{ ...at(6), kind: "batch" }] })).toBe(
+    "calendar Sun 08:00 to 20:00: batch work only → none",
   );
   expect(told({ teamIds: ["a", "b"] })).toBe("team ids (a, b)");
 });

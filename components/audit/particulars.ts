@@ -18,11 +18,14 @@ export function particulars(detail: Detail, zone: string): string {
   const { before, after, ...rest } = detail;
   if (isDetail(before) && isDetail(after)) return joined([...changes(before, after, zone), ...told(rest, zone)]);
   if (after !== undefined) return joined([change(["", before], ["", after], zone), ...told(rest, zone)]);
+  const { windows, ...others } = rest;
+  if (Array.isArray(before) && Array.isArray(windows))
+    return joined([change(["calendar", before], ["calendar", windows], zone), ...told(others, zone)]);
   if (!isDetail(before) || !Object.keys(before).some((key) => key in rest)) return joined(told(detail, zone));
   const entries = Object.entries(rest);
   const is = Object.fromEntries(entries.filter(([key]) => key in before));
-  const others = Object.fromEntries(entries.filter(([key]) => !(key in before)));
-  return joined([...changes(before, is, zone), ...told(others, zone)]);
+  const beside = Object.fromEntries(entries.filter(([key]) => !(key in before)));
+  return joined([...changes(before, is, zone), ...told(beside, zone)]);
 }
 
 /** As an event's id is shown, for reading beside others: `ws-…fk2v6u`. */

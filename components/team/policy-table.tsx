@@ -56,7 +56,7 @@ export function PolicyTable({ teams }: { teams: Row[] }) {
           cell: ({ policy }) => <Own is={policy.coTenancy !== "any"}>{CARDS[policy.coTenancy]}</Own>,
         },
         {
-          ...{ id: "compute", header: "Compute", from: "2xl", className: "whitespace-nowrap" },
+          ...{ id: "compute", header: "Compute", from: "2xl" },
           sort: ({ policy }) => policy.computeCeiling,
           cell: ({ policy }) => <Own is={policy.computeCeiling !== "none"}>{COMPUTE[policy.computeCeiling]}</Own>,
         },
