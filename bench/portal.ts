@@ -11,7 +11,7 @@ import path from "node:path";
 import { gunzipSync } from "node:zlib";
 import { eq, sql } from "drizzle-orm";
 import { FULL, seed } from "#scripts/demo/seed.ts";
-import { type Service, startService } from "#scripts/lib/processes.ts";
+import type { Service } from "#scripts/lib/processes.ts";
 import { buildPortal } from "#scripts/start/builds.ts";
 import { systemContext } from "#server/context.ts";
 import { type Database, openDatabase } from "#server/db/client.ts";
@@ -25,6 +25,7 @@ import { rollUp } from "#server/services/utilisation/roll-up.ts";
 import { makeAsker, makeBusy } from "./portal/busy.ts";
 import { collectGarbage } from "./portal/collect.ts";
 import { asker, p95, scriptBytes } from "./portal/pages.ts";
+import { startPortal } from "./portal/start.ts";
 import { measureStreams } from "./portal/streams.ts";
 import { measureTabs } from "./portal/tabs.ts";
 
@@ -56,7 +57,8 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
     await database.db.execute(sql`vacuum analyze`);
     const port = await freePort();
     const inspector = await freePort();
-    portal = await startPortal(root, folder, server.url, { port, inspector });
+    const node = [`--inspect=127.0.0.1:${inspector}`];
+    portal = await startPortal(root, { stateDir: folder, databaseUrl: server.url, port, node });
     const url = `http://127.0.0.1:${port}`;
     const ask = asker(url, admin.cookie);
     // First, while the portal has handed no memory of other work back.
@@ -87,27 +89,6 @@ async function fill(db: Database): Promise<number> {
   console.log(`  seeded in ${Math.round((seeded - began) / 1000)} s`);
   while (await rollUp(systemContext(db)));
   return (performance.now() - seeded) / 1000;
-}
-
-type Ports = { port: number; inspector: number };
-
-async function startPortal(root: string, stateDir: string, databaseUrl: string, ports: Ports): Promise<Service> {
-  const { port, inspector } = ports;
-  return await startService("portal", {
-    command: process.execPath,
-    args: [
-      `--inspect=127.0.0.1:${inspector}`,
-      ...["node_modules/next/dist/bin/next", "start", "-H", "127.0.0.1", "-p", String(port)],
-    ],
-    env: {
-      ...process.env,
-      ...{ NODE_ENV: "production", SLUICE_STATE_DIR: stateDir, DATABASE_URL: databaseUrl, SLUICE_LOG_LEVEL: "error" },
-      ...{ SLUICE_PORTAL_URL: `http://127.0.0.1:${port}`, SLUICE_PORTAL_PORT: String(port) },
-    },
-    cwd: root,
-    logFile: path.join(stateDir, "portal.log"),
-    ready: (line) => line.includes("Ready in"),
-  });
 }
 
 /** Every page that an admin can open, each once. */

@@ -1,29 +1,38 @@
 /** What `npm run bench -- kubernetes` runs inside the cluster's network; the last line is `{"metrics": …}`. */
-import { type ChildProcess, spawn } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { KubernetesObject } from "@kubernetes/client-node";
 import { openDatabase, setDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
-import { KubernetesLauncher } from "#server/launchers/kubernetes/kubernetes-launcher.ts";
-import { makeVolumes, smallSettings, startInstallation, testCluster } from "#server/launchers/kubernetes/testing.ts";
-import { aWorkspaceSpec } from "#server/launchers/testing.ts";
+import { freePort } from "#server/free-port.ts";
+import type { KubernetesSettings } from "#server/launchers/kubernetes/settings.ts";
+import {
+  type Installation,
+  SMALL,
+  smallSettings,
+  startInstallation,
+  testCluster,
+} from "#server/launchers/kubernetes/testing.ts";
 import { remove } from "#server/services/workspace/remove.ts";
+import { startPortal } from "../portal/start.ts";
+import { type Browser, openBrowser } from "./browser.ts";
+import { IMITATED, imitateNodes } from "./imitated.ts";
 
 const ONE_BY_ONE = 5;
 const AT_ONCE = 20;
 const IDLE_MS = 60_000;
 const MANY = 500;
-/** So many of them are being made at one time. */
-const MAKERS = 16;
-const NODES = 10;
+/** So many of them are being launched at one time. */
+const CLICKING = 16;
+/** Those that do not run by then are lost. */
+const MANY_MS = 600_000;
 
+const root = path.resolve(import.meta.dirname, "../..");
 const cluster = testCluster();
-const [kwok = "", stages = ""] = process.argv.slice(2);
+const [program = "", stages = ""] = process.argv.slice(2);
 
 /** Requests to the API server, watches aside. */
 let requests = 0;
@@ -32,19 +41,15 @@ subscribe("undici:request:create", (message) => {
   if (request.origin?.includes(":6443") === true && !/[?&]watch=/.test(request.path)) requests += 1;
 });
 
-const settings = (prefix: string, placed: object) =>
-  smallSettings(cluster, prefix, {
-    sizes: {
-      small: { cpu: { request: "50m", limit: "2" }, memory: { request: "128Mi", limit: "2Gi" }, ...placed },
-    },
-  });
-
 const folder = await mkdtemp(path.join(tmpdir(), "sluice-bench-kubernetes-"));
 process.env.SLUICE_STATE_DIR = folder;
 const server = await startEmbeddedPostgres(folder);
 try {
-  const launches = await measureLaunches();
-  const scale = await measureScale();
+  const small = { ...SMALL, cpu: { request: "50m", limit: "2" }, memory: { request: "128Mi", limit: "2Gi" } };
+  const near = smallSettings(cluster, "bench", { sizes: { small } });
+  const launches = await withPortal("launches", near, 1 + ONE_BY_ONE + AT_ONCE, measureLaunches);
+  const far = smallSettings(cluster, "scale", { sizes: { small: { ...small, ...IMITATED } } });
+  const scale = await withPortal("scale", far, MANY, measureScale);
   console.log(JSON.stringify({ metrics: { ...launches, ...scale } }));
 } finally {
   await server.stop();
@@ -52,104 +57,102 @@ try {
 }
 process.exit(0);
 
-async function measureLaunches(): Promise<Record<string, number>> {
-  await migrateDatabase(server.url);
-  const opened = openDatabase(server.url, { max: 10 });
+type Measured = { installation: Installation; browser: Browser };
+
+/** An installation with a database of its own: the portal is a program, the broker is this one. */
+async function withPortal<T>(
+  name: string,
+  settings: KubernetesSettings,
+  homes: number,
+  measure: (measured: Measured) => Promise<T>,
+): Promise<T> {
+  const admin = openDatabase(server.url, { max: 1 });
+  await admin.sql.unsafe(`create database ${name}`);
+  await admin.close();
+  const url = Object.assign(new URL(server.url), { pathname: `/${name}` }).href;
+  await migrateDatabase(url);
+  const opened = openDatabase(url, { max: 10 });
   setDatabase(opened);
-  const database = { ...opened, url: server.url, drop: async () => await opened.close() };
-  const installation = await startInstallation(database, cluster, {
-    settings: settings("bench", {}),
-    homes: ONE_BY_ONE + AT_ONCE,
-  });
-  const { launch, observed, world } = installation;
-  const seconds = async (name: string) => {
-    const began = performance.now();
-    const id = await launch(name);
-    await observed(id, "running$", 600_000);
-    return { id, seconds: (performance.now() - began) / 1000 };
-  };
+  const database = { ...opened, url, drop: async () => await opened.close() };
+  const file = path.join(folder, `${name}.json`);
+  await writeFile(file, JSON.stringify(settings));
+  const installation = await startInstallation(database, cluster, { settings, homes });
+  const port = await freePort();
+  const env = { SLUICE_KUBERNETES_SETTINGS: file };
+  const portal = await startPortal(root, { stateDir: folder, databaseUrl: url, port, env });
+  const browser = await openBrowser(`http://127.0.0.1:${port}`, installation.world.member.cookie);
   try {
-    const single: number[] = [];
-    for (let index = 0; index < ONE_BY_ONE; index++) {
-      const one = await seconds(`single ${index}`);
-      single.push(one.seconds);
-      await remove(world.member.ctx, { id: one.id });
-      await observed(one.id, "removed");
-    }
-    const burst = await Promise.all(
-      Array.from({ length: AT_ONCE }, async (_, index) => await seconds(`burst ${index}`)),
-    );
-    await sleep(5_000);
-    const before = requests;
-    await sleep(IDLE_MS);
-    const hourly = ((requests - before) / AT_ONCE) * (3_600_000 / IDLE_MS);
-    return {
-      p50_s: rank(single, 0.5),
-      burst20_p95_s: rank(
-        burst.map((one) => one.seconds),
-        0.95,
-      ),
-      requests_per_workspace_hour: hourly,
-    };
+    return await measure({ installation, browser });
   } finally {
+    browser.close();
+    await portal.stop();
     await installation.stop();
   }
 }
 
-async function measureScale(): Promise<Record<string, number>> {
-  const nodes = await imitateNodes();
-  const dropVolumes = await makeVolumes(cluster, MANY);
-  const many = settings("scale", {
-    nodeSelector: { "sluice.dev/imitated": "true" },
-    tolerations: [{ key: "kwok.x-k8s.io/node", operator: "Exists", effect: "NoSchedule" }],
-  });
-  const launcher = new KubernetesLauncher(many);
-  const specs = Array.from({ length: MANY }, () => aWorkspaceSpec());
-  try {
+async function measureLaunches({ installation, browser }: Measured): Promise<Record<string, number>> {
+  const { made, observed, world } = installation;
+  const seconds = async (name: string) => {
     const began = performance.now();
-    const waiting = [...specs];
-    const signal = new AbortController().signal;
-    const silent = { started: () => undefined, done: () => undefined, log: () => undefined };
-    await Promise.all(
-      Array.from({ length: MAKERS }, async () => {
-        for (let next = waiting.pop(); next !== undefined; next = waiting.pop())
-          await launcher.ensure(next, silent, signal).catch((error: unknown) => console.log(String(error)));
-      }),
-    );
-    const took = (performance.now() - began) / 1000;
-    const megabytes = process.memoryUsage.rss() / 1e6;
-    // As after a broker's replacement: what runs is read from the cluster.
-    const next = new KubernetesLauncher(many);
-    const seen = await Promise.all(specs.map(async ({ id }) => await next.observe(id)));
-    await next.close();
-    const lost = seen.filter(({ state }) => state !== "running").length;
-    return { scale500_s: took, scale500_lost: lost, broker_mb: megabytes };
-  } finally {
-    await launcher.close();
-    nodes.kill();
-    await dropVolumes();
+    const id = await browser.launch(name);
+    made.push(id);
+    await browser.untilRunning(id);
+    return { id, seconds: (performance.now() - began) / 1000 };
+  };
+  // The portal compiles nothing any more, and the node has read the image.
+  await end((await seconds("warm-up")).id);
+  const single: number[] = [];
+  for (let index = 0; index < ONE_BY_ONE; index++) {
+    const one = await seconds(`single ${index}`);
+    single.push(one.seconds);
+    await end(one.id);
+  }
+  const burst = await Promise.all(Array.from({ length: AT_ONCE }, async (_, index) => await seconds(`burst ${index}`)));
+  await sleep(5_000);
+  const before = requests;
+  await sleep(IDLE_MS);
+  const asked = requests - before;
+  await Promise.all(burst.map(async ({ id }) => await end(id)));
+  return {
+    p50_s: rank(single, 0.5),
+    burst20_p95_s: rank(
+      burst.map((one) => one.seconds),
+      0.95,
+    ),
+    requests_per_workspace_hour: (asked / AT_ONCE) * (3_600_000 / IDLE_MS),
+  };
+
+  async function end(id: string): Promise<void> {
+    await remove(world.member.ctx, { id });
+    await observed(id, "removed");
   }
 }
 
-async function imitateNodes(): Promise<ChildProcess> {
-  const chosen = ["--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"];
-  const child = spawn(kwok, ["--kubeconfig", cluster.kubeconfig, "--config", stages, ...chosen], { stdio: "ignore" });
-  const amounts = { cpu: "64", memory: "512Gi", pods: "110" };
-  for (let index = 0; index < NODES; index++) {
-    const node: KubernetesObject & Record<string, unknown> = {
-      apiVersion: "v1",
-      kind: "Node",
-      metadata: {
-        name: `imitated-${index}`,
-        annotations: { "kwok.x-k8s.io/node": "fake" },
-        labels: { "kubernetes.io/os": "linux", "sluice.dev/imitated": "true" },
-      },
-      spec: { taints: [{ key: "kwok.x-k8s.io/node", value: "fake", effect: "NoSchedule" }] },
-      status: { allocatable: amounts, capacity: amounts },
-    };
-    await cluster.objects.create(node);
+async function measureScale({ installation, browser }: Measured): Promise<Record<string, number>> {
+  const stopImitating = await imitateNodes(cluster, { program, stages });
+  try {
+    const began = performance.now();
+    const ids: string[] = [];
+    await Promise.all(
+      Array.from({ length: CLICKING }, async (_, first) => {
+        for (let index = first; index < MANY; index += CLICKING) ids.push(await browser.launch(`imitated ${index}`));
+      }),
+    );
+    const late = Date.now() + MANY_MS;
+    const settled = async () => (await browser.count("running")) + (await browser.count("failed"));
+    while ((await settled()) < MANY && Date.now() < late) await sleep(1_000);
+    const took = (performance.now() - began) / 1000;
+    const megabytes = process.memoryUsage.rss() / 1e6;
+    // As after a broker's replacement: what runs is read from the cluster.
+    await installation.restartReconciler();
+    const seen = await Promise.all(ids.map(async (id) => await installation.launcher().observe(id)));
+    await sleep(5_000);
+    const observed = seen.filter(({ state }) => state === "running").length;
+    const lost = MANY - Math.min(observed, await browser.count("running"));
+    return { scale500_s: took, scale500_lost: lost, broker_mb: megabytes };
+  } finally {
+    await stopImitating();
   }
-  return child;
 }
 
 function rank(values: readonly number[], part: number): number {
