@@ -90,6 +90,29 @@ pub const OPERATIONS: &[Operation] = &[
         "Device to host, by pieces on lanes; answered when its turn in stream order has come, then the pieces flow.",
     ),
     posted(98, "BulkTaken", &[("transfer", U64)], "All of a copy to the host is there, or is not wanted any more."),
+    // Copies from and to page-locked memory that the worker has mapped: places in the client's memory file
+    call(
+        101,
+        "PinnedOpen",
+        &[("offset", U64), ("bytes", U64)],
+        &[],
+        "Maps whole pages of the client's memory file, for copies; refused where the lease has too many already.",
+    ),
+    posted(102, "PinnedClose", &[("offset", U64)], "No further copy uses what was opened there."),
+    call(
+        103,
+        "PinnedIn",
+        &[("address", U64), ("stream", U64), ("offset", U64), ("bytes", U64)],
+        &[],
+        "Host to device, in stream order, from what is open of the memory file; answered when it is done.",
+    ),
+    call(
+        104,
+        "PinnedOut",
+        &[("address", U64), ("stream", U64), ("offset", U64), ("bytes", U64)],
+        &[],
+        "Device to host, as `PinnedIn`.",
+    ),
     // Memory
     posted(
         256,

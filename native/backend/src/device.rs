@@ -3,6 +3,7 @@
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node, RecordingId};
+use crate::pinned::{PinnedMemory, PinnedPart};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionRef, LaunchAttribute, LaunchConfig, LibraryAnswer, LibraryCall, ModuleId,
     ModuleInfo, Running, StreamId,
@@ -89,6 +90,18 @@ pub trait Device: Send + Sync {
         opened: Opened,
         done: Done<()>,
     ) -> CudaResult<()>;
+
+    /// Makes memory of the host known, which [`Device::copy_pinned`] then takes parts of.
+    fn open_pinned(&self, _memory: &Arc<PinnedMemory>) -> CudaResult<()> {
+        Ok(())
+    }
+
+    /// No further copy takes parts of it. It stays mapped as long as the device holds on to it.
+    fn close_pinned(&self, _memory: Arc<PinnedMemory>) {}
+
+    /// Between the device and memory of the host, without a copy in between; `done` is called when it has run.
+    fn copy_pinned(&self, stream: StreamId, way: Way, address: u64, part: PinnedPart, done: Done<()>)
+    -> CudaResult<()>;
 
     /// Device to device.
     fn copy(&self, stream: StreamId, dst: u64, src: u64, bytes: u64) -> CudaResult<()> {

@@ -7,7 +7,7 @@ use crate::error::CudaResult;
 use crate::fork;
 use sluice_protocol::frame::BULK_AHEAD_BYTES;
 use sluice_protocol::handshake::Resume;
-use sluice_protocol::messages::{BulkIn, BulkOut, BulkTaken, CopyFromDevice};
+use sluice_protocol::messages::{BulkIn, BulkOut, BulkTaken, CallRequest, CopyFromDevice};
 use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{Reader, Wire};
 use sluice_transport::lanes::{Source, Target, Watch};
@@ -65,7 +65,7 @@ enum Way {
     In,
     /// To the host, on lanes.
     Out,
-    /// To the host, in the answer to a call.
+    /// Until the answer to a call, which has them if they are for the host and not in its memory already.
     Answer,
 }
 
@@ -289,14 +289,24 @@ impl Connection {
         memory: (usize, usize),
         take: impl FnOnce(&[u8]) + Send + 'static,
     ) -> CudaResult {
+        let put = move |answer: CudaResult<Vec<u8>>| data_of(&answer?, length).map(take);
+        self.start_answered(&CopyFromDevice { address, stream, bytes: length as u64 }, memory, 0, put)
+    }
+
+    /// Begins a copy that is over with the answer to a request, which goes with so many bytes beside it. `then` looks at the
+    /// answer before the program's memory, where it begins and how long it is, is its own again.
+    pub fn start_answered<'a, R: CallRequest<'a>>(
+        self: &Arc<Self>,
+        request: &R,
+        memory: (usize, usize),
+        carries: usize,
+        then: impl FnOnce(CudaResult<Vec<u8>>) -> CudaResult + Send + 'static,
+    ) -> CudaResult {
         let (bulk, connection) = (&self.bulk, Arc::downgrade(self));
         let transfer = bulk.transfer();
         bulk.under_way.begin(transfer, memory.0, memory.1, Way::Answer);
-        let answered = move |answer: CudaResult<Vec<u8>>| {
-            let outcome = answer.and_then(|answer| data_of(&answer, length).map(take));
-            over(&connection, transfer, Way::Answer, outcome);
-        };
-        let begun = self.call_then(&CopyFromDevice { address, stream, bytes: length as u64 }, 0, Box::new(answered));
+        let answered = move |answer| over(&connection, transfer, Way::Answer, then(answer));
+        let begun = self.call_then(request, carries, Box::new(answered));
         if begun.is_err() {
             bulk.end(transfer, Way::Answer);
         }

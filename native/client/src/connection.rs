@@ -8,6 +8,7 @@ use crate::bulk::Bulk;
 use crate::dial::{self, Ticket};
 use crate::error::{CudaError, CudaResult};
 use crate::fork;
+use crate::pinned::Reach;
 use crate::trace;
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::{Header, WINDOW_BYTES, WINDOW_FRAMES, put_frame, widen_ack};
@@ -148,6 +149,7 @@ pub struct Connection {
     /// Number of the last frame, for who must not wait for the lock.
     newest: AtomicU64,
     pub(crate) bulk: Bulk,
+    pub(crate) reach: Reach,
     received: AtomicU64,
     ticket: Mutex<Ticket>,
     session_id: String,
@@ -211,6 +213,7 @@ impl Connection {
             hungry: AtomicBool::new(false),
             newest: AtomicU64::new(0),
             bulk: Bulk::default(),
+            reach: Reach::of(welcome),
             received: AtomicU64::new(0),
             ticket: Mutex::new(ticket),
             session_id: welcome.session_id.clone(),
@@ -371,6 +374,9 @@ impl Connection {
         self.reader_wanted.notify_one();
         // Not under the lock: an answer may have something done with it.
         let waiting = std::mem::take(&mut *lock(&self.calls));
+        if !waiting.is_empty() {
+            self.reach.outlive_worker();
+        }
         waiting.into_values().for_each(|waiter| waiter.set(Err(error.clone())));
         self.bulk.end_all();
     }

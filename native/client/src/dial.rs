@@ -7,7 +7,7 @@ use sluice_protocol::frame::Frame;
 use sluice_protocol::handshake::{
     AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode, Resume, Welcome,
 };
-use sluice_protocol::{EXACT_BOUNDS, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{EXACT_BOUNDS, PINNED_MEMORY, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -103,8 +103,47 @@ pub fn open(
     lane: Option<Lane>,
 ) -> Result<(Stream, Welcome), DialError> {
     let mut stream = connect(ticket).map_err(io)?;
+    let share = lane.is_some_and(|lane| lane.shared) && stream.is_unix();
+    let exact = std::env::var("SLUICE_EXACT_BOUNDS").is_ok_and(|value| value == "1");
+    let features = [(share, SHARED_LANES), (exact, EXACT_BOUNDS)].into_iter().filter(|(wanted, _)| *wanted);
+    let features = features.map(|(_, name)| name).collect();
+    let lane = lane.map(|lane| lane.index);
+    let welcome = greet(&mut stream, ticket, features, Purpose { ranges, resume, lane })?;
+    if share && welcome.features.iter().any(|feature| feature == SHARED_LANES) {
+        stream = stream.accept().map_err(DialError::Memory)?;
+    }
+    stream.set_timeout(None).map_err(io)?;
+    Ok((stream, welcome))
+}
+
+/// Connects to the worker of a session on this host, to hand it the program's page-locked memory. What is done on the
+/// connection takes a bounded time.
+pub fn for_memory(ticket: &Ticket, resume: Resume) -> Result<Stream, DialError> {
+    let mut stream = connect(ticket).map_err(io)?;
+    if !stream.is_unix() {
+        return Err(DialError::Memory(std::io::ErrorKind::Unsupported.into()));
+    }
+    let purpose = Purpose { ranges: Vec::new(), resume: Some(resume), lane: None };
+    greet(&mut stream, ticket, vec![PINNED_MEMORY], purpose)?;
+    Ok(stream)
+}
+
+/// What a connection is for.
+struct Purpose {
+    ranges: Vec<AddressRange>,
+    resume: Option<Resume>,
+    lane: Option<u16>,
+}
+
+/// Answers the challenge and is welcomed, in a bounded time for each read and write.
+fn greet(
+    stream: &mut Stream,
+    ticket: &Ticket,
+    features: Vec<&str>,
+    Purpose { ranges, resume, lane }: Purpose,
+) -> Result<Welcome, DialError> {
     stream.set_timeout(Some(TIMEOUT)).map_err(io)?;
-    let challenge: Challenge = read(&mut stream)?;
+    let challenge: Challenge = read(stream)?;
     if challenge.version[0] != VERSION_MAJOR {
         return Err(DialError::Refused(Refused {
             code: RefusedCode::Version,
@@ -112,27 +151,18 @@ pub fn open(
         }));
     }
     let nonce = URL_SAFE_NO_PAD.decode(&challenge.nonce).map_err(io)?;
-    let share = lane.is_some_and(|lane| lane.shared) && stream.is_unix();
-    let exact = std::env::var("SLUICE_EXACT_BOUNDS").is_ok_and(|value| value == "1");
-    let features = [(share, SHARED_LANES), (exact, EXACT_BOUNDS)].into_iter().filter(|(wanted, _)| *wanted);
-    let features = features.map(|(_, name)| name.to_owned()).collect();
     let hello = Hello {
         version: [VERSION_MAJOR, VERSION_MINOR],
-        features,
+        features: features.into_iter().map(str::to_owned).collect(),
         token: ticket.token.clone(),
         signature: ticket.key.sign(&nonce),
         ranges,
         resume,
-        lane: lane.map(|lane| lane.index),
+        lane,
         pid: std::process::id(),
     };
-    write_handshake(&mut stream, &hello).map_err(io)?;
-    let welcome: Welcome = read(&mut stream)?;
-    if share && welcome.features.iter().any(|feature| feature == SHARED_LANES) {
-        stream = stream.accept().map_err(DialError::Memory)?;
-    }
-    stream.set_timeout(None).map_err(io)?;
-    Ok((stream, welcome))
+    write_handshake(stream, &hello).map_err(io)?;
+    read(stream)
 }
 
 fn connect(ticket: &Ticket) -> std::io::Result<Stream> {

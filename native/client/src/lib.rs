@@ -23,6 +23,7 @@ pub mod message;
 pub mod objects;
 pub mod output;
 pub mod owner;
+pub mod pinned;
 pub mod process;
 pub mod profile;
 pub mod progress;

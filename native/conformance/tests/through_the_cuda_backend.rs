@@ -62,6 +62,15 @@ fn every_program_gets_cudas_answers() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
+/// The driver locks the program's memory, and copies straight from and to it.
+#[test]
+fn locked_memory_of_the_same_host_is_copied_by_the_driver() {
+    let copies = ["copies_to_locked_memory_go_on", "large_copies_of_locked_memory_go_on", "host_memory"];
+    let command = [&[env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1"][..], &copies].concat();
+    let output = chain(&["--near"], &command);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
 /// Also those whose work waits on the device for work that the lease has no turn for, or that is held back.
 #[test]
 fn every_program_gets_cudas_answers_below_a_ceiling() {

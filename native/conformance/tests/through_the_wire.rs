@@ -6,10 +6,21 @@ use std::process::Command;
 
 #[test]
 fn every_program_gets_cudas_answers() {
+    through_loopback(&[]);
+}
+
+/// As in a workspace on the GPU server's own host.
+#[test]
+fn every_program_gets_cudas_answers_nearby() {
+    through_loopback(&["--near"]);
+}
+
+fn through_loopback(options: &[&str]) {
     let mut failed = Vec::new();
     for (name, _) in programs() {
         let output = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"))
             .env("SLUICE_NATIVE_DIR", native_dir())
+            .args(options)
             .args(["--memory", "268435456", "--", env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1", name])
             .output()
             .expect("runs");

@@ -28,6 +28,8 @@ struct Slot {
     /// Bytes that driver and libraries take beyond it: the supervisor's word.
     beyond: AtomicU64,
     parked: AtomicU64,
+    /// Bytes of the client's page-locked memory that the worker has mapped.
+    pinned: AtomicU64,
     gpu_time_ns: AtomicU64,
     sm_active_ns: AtomicU64,
     calls: AtomicU64,
@@ -214,6 +216,27 @@ impl Ledger {
         }
     }
 
+    /// Lets a slot map so many bytes more of page-locked memory, or answers `false` when all of the lease would have more of
+    /// it than device memory.
+    pub fn pin(&self, slot: usize, bytes: u64) -> bool {
+        self.locked(|page| {
+            let pinned = page.slots.iter().map(|slot| slot.pinned.load(Ordering::Acquire));
+            let sum = pinned.fold(bytes, u64::saturating_add);
+            let fits = sum <= page.limit.load(Ordering::Acquire);
+            if fits && let Some(slot) = page.slots.get(slot) {
+                slot.pinned.fetch_add(bytes, Ordering::AcqRel);
+            }
+            fits
+        })
+    }
+
+    /// States how many bytes of page-locked memory a slot has mapped.
+    pub fn set_pinned(&self, slot: usize, bytes: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.pinned.store(bytes, Ordering::Release);
+        }
+    }
+
     /// Counts work of a slot.
     pub fn count(&self, slot: usize, calls: u64, bytes_in: u64, bytes_out: u64) {
         if let Some(slot) = self.page().slots.get(slot) {
@@ -282,6 +305,7 @@ impl Ledger {
                 &slot.backing,
                 &slot.beyond,
                 &slot.parked,
+                &slot.pinned,
                 &slot.gpu_time_ns,
                 &slot.sm_active_ns,
                 &slot.calls,
@@ -378,6 +402,19 @@ mod tests {
         assert_eq!((ledger.totals().charged, ledger.totals().beyond), (400, 700));
         ledger.clear(0);
         assert!(ledger.charge(1, 600) && ledger.totals().beyond == 0);
+    }
+
+    #[test]
+    fn the_processes_of_a_lease_map_no_more_page_locked_memory_than_it_has_device_memory() {
+        let ledger = Ledger::create(1_000).expect("memfd");
+        assert!(ledger.pin(0, 600) && !ledger.pin(1, 401) && ledger.pin(1, 400));
+        assert!(!ledger.pin(2, 1) && !ledger.pin(2, u64::MAX));
+        // It is no device memory.
+        assert!(ledger.charge(0, 1_000));
+        ledger.set_pinned(0, 100);
+        assert!(ledger.pin(2, 500));
+        ledger.clear(1);
+        assert!(ledger.pin(2, 400) && !ledger.pin(2, 1));
     }
 
     #[test]

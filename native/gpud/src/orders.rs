@@ -49,6 +49,8 @@ pub enum Order {
     Connection { received: u64 },
     /// A lane of the session, on the connection beside this; its client can share memory with this host's processes.
     Lane { index: u16, shared: bool },
+    /// The connection beside this brings the client's memory file.
+    Pinned,
     /// The answer to [`Report::FindImage`], with the image's memory beside it when it is there.
     Image,
     /// The lease is over; at most `park_limit` bytes may be kept.

@@ -154,7 +154,7 @@ pub(crate) fn send(socket: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
 struct ControlSpace([u8; 64]);
 
 /// Sends a few bytes with a descriptor beside them.
-fn send_with(socket: &UnixStream, bytes: &[u8], descriptor: RawFd) -> io::Result<()> {
+pub(crate) fn send_with(socket: &UnixStream, bytes: &[u8], descriptor: RawFd) -> io::Result<()> {
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut space = ControlSpace([0; 64]);
     let length = size_of::<RawFd>() as u32;
@@ -180,7 +180,7 @@ fn send_with(socket: &UnixStream, bytes: &[u8], descriptor: RawFd) -> io::Result
 }
 
 /// Receives so many bytes, and the descriptor beside them.
-fn receive_with(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<OwnedFd> {
+pub(crate) fn receive_with(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<OwnedFd> {
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut space = ControlSpace([0; 64]);
     let mut descriptors = Vec::new();

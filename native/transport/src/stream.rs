@@ -6,7 +6,7 @@ use crate::silence;
 use crate::tls::{self, TlsStream};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -82,6 +82,23 @@ impl Stream {
     pub fn accept(self) -> io::Result<Self> {
         match self {
             Self::Unix(socket) => Ok(Self::Shared(Box::new(SharedStream::accept(socket)?))),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Hands a descriptor to the process at the other end of a Unix socket.
+    pub fn hand_over(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        match self {
+            Self::Unix(socket) => shared::send_with(socket, &[0], descriptor.as_raw_fd()),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Takes what [`Stream::hand_over`] has sent, which is the next thing that comes. Fails as [`Stream::accept`] where the
+    /// socket leads to another host.
+    pub fn take_over(&self) -> io::Result<OwnedFd> {
+        match self {
+            Self::Unix(socket) => shared::receive_with(socket, &mut [0]),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }

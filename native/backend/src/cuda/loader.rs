@@ -257,6 +257,8 @@ driver! {
     memory_access = "cuMemSetAccess" (Pointer, usize, *const Access, usize);
     host_alloc = "cuMemAllocHost_v2" (*mut *mut c_void, usize);
     host_free = "cuMemFreeHost" (*mut c_void);
+    host_register = "cuMemHostRegister_v2" (*mut c_void, usize, c_uint);
+    host_unregister = "cuMemHostUnregister" (*mut c_void);
     copy_in = "cuMemcpyHtoDAsync_v2" (Pointer, *const c_void, usize, Handle);
     copy_out = "cuMemcpyDtoHAsync_v2" (*mut c_void, Pointer, usize, Handle);
     copy_in_now = "cuMemcpyHtoD_v2" (Pointer, *const c_void, usize);

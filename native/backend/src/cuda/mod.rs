@@ -4,7 +4,8 @@
 //! its place.  Kernels, graphs, library calls, large copies and large fills are issued in the lease's [`turn`]; GPU time
 //! is the time in which there was such work.  Bulk copies between the program and the device go through [`window`]s of
 //! pinned memory, outside of it: a copy engine moves what the line brings while kernels run, and work of the lease that
-//! waits for such a copy would wait for a turn that cannot come before that work has ended.
+//! waits for such a copy would wait for a turn that cannot come before that work has ended.  From and to memory that the
+//! client shares with this process ([`pinned`]) the copy engine moves them straight.
 
 mod describe;
 mod graph;
@@ -15,6 +16,7 @@ mod mapped;
 mod memory;
 mod meter;
 mod outgoing;
+mod pinned;
 mod printed;
 mod staging;
 mod symbols;
@@ -35,6 +37,7 @@ use crate::device::{Device, Done, ErrorObserver, HostWork, LONG, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
+use crate::pinned::{PinnedMemory, PinnedPart};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig, LibraryAnswer,
     LibraryCall, ModuleId, ModuleInfo, Running, StreamId,
@@ -43,6 +46,7 @@ use crate::window::{Opened, Way};
 use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, Handle, LaunchDescription};
 use memory::Memory;
 use outgoing::Outgoing;
+use pinned::Pinned;
 use printed::Printed;
 use sluice_softgpu::plain_name;
 use staging::Staging;
@@ -63,7 +67,8 @@ const INVALID_VALUE: i32 = 1;
 const LOG_BYTES: usize = 8 << 10;
 /// `CUfunction_attribute` numbers 0 to 9.
 const FUNCTION_ATTRIBUTES: usize = 10;
-/// A copy to the host that is under way counts as so many operations: each has a buffer and a thread that waits for it.
+/// A copy between host and device that is under way counts as so many operations: each has a thread that waits for it,
+/// and mostly a buffer.
 const OPERATIONS_PER_COPY: u64 = 256;
 /// Copies and fills up to this size take no turn.
 const LIGHT_BYTES: u64 = 1 << 20;
@@ -142,6 +147,7 @@ pub struct CudaDevice {
     heap: Mutex<Heap>,
     /// Whether the program has used the legacy default stream: marking it would order streams that it never named.
     legacy: AtomicBool,
+    pinned: Pinned,
 }
 
 // SAFETY: the handles of `lanes` may be used from any thread; all else is behind mutexes or immutable.
@@ -308,6 +314,7 @@ impl CudaDevice {
             lanes,
             heap: Mutex::default(),
             legacy: AtomicBool::new(false),
+            pinned: Pinned::default(),
         })
     }
 
@@ -598,6 +605,25 @@ impl Device for CudaDevice {
         }
         self.host_work(stream, work)?;
         self.after(handle, |_| (), done)
+    }
+
+    fn open_pinned(&self, memory: &Arc<PinnedMemory>) -> CudaResult<()> {
+        self.lock_pages(memory)
+    }
+
+    fn close_pinned(&self, memory: Arc<PinnedMemory>) {
+        self.unlock_pages(memory);
+    }
+
+    fn copy_pinned(
+        &self,
+        stream: StreamId,
+        way: Way,
+        address: u64,
+        part: PinnedPart,
+        done: Done<()>,
+    ) -> CudaResult<()> {
+        self.copy_locked(stream, way, address, part, done)
     }
 
     fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {
@@ -1035,7 +1061,7 @@ impl Device for CudaDevice {
     }
 
     fn backlog(&self) -> u64 {
-        self.shared.outgoing() * OPERATIONS_PER_COPY
+        (self.shared.outgoing() + self.pinned.copies()) * OPERATIONS_PER_COPY
     }
 
     /// The driver cannot stop a kernel; it ends with the process.

@@ -5,9 +5,13 @@ use super::{CudaDevice, Function, INVALID_VALUE, LIGHT_BYTES, Loaded, Memory, Sh
 use crate::device::{Device, LONG};
 use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, Node, NodeWork};
+use crate::pinned::{PinnedMemory, PinnedPart};
 use crate::types::{EventId, Fill, FunctionInfo, FunctionRef, LaunchConfig, ModuleId, Running, StreamId};
+use crate::window::Way;
 use sluice_softgpu::plain_name;
 use std::ffi::{c_uint, c_void};
+use std::fs::File;
+use std::os::fd::{AsFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -79,6 +83,24 @@ unsafe extern "C" fn event_synchronize(event: Handle) -> Status {
     0
 }
 
+unsafe extern "C" fn stream_query(stream: Handle) -> Status {
+    let lane = Lane::at(stream);
+    if *lock(&lane.ended) < lane.issued.load(Ordering::SeqCst) { 600 } else { 0 }
+}
+
+/// Starts of memory that is locked.
+static LOCKED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn host_register(memory: *mut c_void, _: usize, _: c_uint) -> Status {
+    lock(&LOCKED).push(memory.addr());
+    0
+}
+
+unsafe extern "C" fn host_unregister(memory: *mut c_void) -> Status {
+    lock(&LOCKED).retain(|start| *start != memory.addr());
+    0
+}
+
 unsafe extern "C" fn launch(
     _: Handle,
     _: c_uint,
@@ -142,6 +164,9 @@ fn driver() -> &'static Driver {
         event_destroy,
         event_record,
         event_synchronize,
+        stream_query,
+        host_register,
+        host_unregister,
         launch,
         graph_launch: launch_graph,
         launch_host,
@@ -215,6 +240,7 @@ impl Bench {
             lanes: lanes.map(handle),
             heap: Mutex::default(),
             legacy: AtomicBool::new(false),
+            pinned: Default::default(),
         };
         let function = |name: &&str| Function {
             handle: Shareable(std::ptr::null_mut()),
@@ -270,6 +296,38 @@ fn a_stack_for_all_threads_is_had_where_the_lease_has_the_memory() {
     assert!(refused.to_string().contains("more than the lease has left"), "{refused}");
     assert_eq!(STACK.load(Ordering::SeqCst), 1_124);
     bench.device.limit_stack(512, 0).expect("less than every thread has");
+}
+
+#[test]
+fn locked_memory_is_given_up_when_nothing_runs_any_more() {
+    let bench = Bench::new();
+    // SAFETY: a C string; the descriptor is nobody else's.
+    let file = unsafe { File::from_raw_fd(libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC)) };
+    file.set_len(1 << 16).expect("length");
+    let [first, second] = [0, 1 << 15].map(|offset| {
+        let memory = PinnedMemory::map(file.as_fd(), offset, 1 << 15).expect("mapped");
+        Arc::new(memory)
+    });
+    bench.device.open_pinned(&first).expect("locked");
+    let part = PinnedPart::of(Arc::clone(&first), 100, 1_000).expect("inside");
+    let (sender, done) = channel();
+    let done_with = Box::new(move |outcome| drop(sender.send(outcome)));
+    bench.device.copy_pinned(STREAMS[0], Way::In, 0, part, done_with).expect("issued");
+    let start = first.start().addr();
+    let kept = Arc::downgrade(&first);
+    bench.device.close_pinned(first);
+    assert!(lock(&LOCKED).contains(&start) && kept.strong_count() > 0, "the copy has not run");
+    assert!(bench.device.backlog() > 0);
+    bench.lanes[0].end(1);
+    done.recv_timeout(Duration::from_secs(10)).expect("answered").expect("copied");
+    assert_eq!(bench.device.backlog(), 0);
+    // Something else runs.
+    bench.launch(1, MATMUL);
+    bench.device.open_pinned(&second).expect("locked");
+    assert!(lock(&LOCKED).contains(&start), "whoever unlocks may wait for what runs");
+    bench.lanes[1].end(1);
+    bench.device.close_pinned(second);
+    assert!(lock(&LOCKED).is_empty() && kept.strong_count() == 0);
 }
 
 #[test]

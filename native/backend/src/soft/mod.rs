@@ -5,6 +5,7 @@ pub(crate) mod image;
 mod libraries;
 mod memory;
 mod physical;
+mod pinned;
 mod window;
 mod words;
 
@@ -13,6 +14,7 @@ use crate::device::{Device, Done, ErrorObserver, HostWork, LONG, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
 use crate::graph::{Executable, Extent, GraphId, HostSide, MemoryOperation, Node, NodeWork, Planes, RecordingId};
+use crate::pinned::PinnedPart;
 use crate::timeline::{Job, Timeline};
 use crate::types::{
     Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig,
@@ -421,6 +423,25 @@ impl Device for SoftDevice {
                 self.timeline.submit_host(stream, work)
             }
         }
+    }
+
+    fn copy_pinned(
+        &self,
+        stream: StreamId,
+        way: Way,
+        address: u64,
+        part: PinnedPart,
+        done: Done<()>,
+    ) -> CudaResult<()> {
+        let (shared, bytes) = (Arc::clone(&self.shared), part.bytes() as u64);
+        if !shared.memory()?.arena().contains(address, bytes) {
+            return Err(bad_address(&std::io::Error::other(format!("{address:#x}, {bytes} bytes"))));
+        }
+        let job = Box::new(move || {
+            let copied = pinned::copy(shared.memory()?.arena(), way, address, &part);
+            copied.map_err(|error| bad_address(&error))
+        });
+        self.timeline.submit_call(stream, bytes <= LIGHT_BYTES, job, done)
     }
 
     fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {

@@ -2,16 +2,20 @@
 
 use super::across::{self, Turn};
 use super::graph::layout::Fill as FillNode;
-use super::memory::{check_range, is_pinned};
+use super::memory::{check_range, is_pinned, shared_piece};
 use super::{capture, context, current, put, stream};
 use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES, data_of};
-use crate::connection::Pending;
+use crate::connection::{Pending, without_body};
 use crate::device::Device;
 use crate::error::{CudaResult, INVALID_VALUE};
 use crate::host::rows::Rows;
+use crate::pinned::PINNED_BYTES;
 use crate::process::Process;
+use crate::session::Session;
 use sluice_protocol::frame::CHUNK_BYTES;
-use sluice_protocol::messages::{CopyFromDevice, CopyOnDevice, CopyToDevice, Fill, StreamSynchronize};
+use sluice_protocol::messages::{
+    CallRequest, CopyFromDevice, CopyOnDevice, CopyToDevice, Fill, PinnedIn, PinnedOut, StreamSynchronize,
+};
 use std::collections::VecDeque;
 use std::ffi::c_void;
 
@@ -26,6 +30,23 @@ pub(super) enum Return {
     /// At once, where that memory is page-locked: the program leaves it alone until the stream has come past the copy.
     /// (A short copy to the device is sent before its call returns.)
     Issued,
+}
+
+/// Copies between the device and page-locked memory of the program that the GPU server has mapped; None: it has not.
+/// `request` gets the memory's place there.
+fn straight<'a, R: CallRequest<'a>>(
+    session: &Session,
+    memory: (usize, usize),
+    when: Return,
+    request: impl FnOnce(u64) -> R,
+) -> Option<CudaResult> {
+    let (address, bytes) = memory;
+    let connection = &session.connection;
+    let request = request(connection.reached(shared_piece(address, bytes)?, address)?);
+    Some(match when {
+        Return::Issued => connection.start_answered(&request, memory, bytes, without_body),
+        Return::Copied => connection.begin(&request).and_then(|pending| connection.answered(pending.carrying(bytes))),
+    })
 }
 
 /// Host to device: the data are taken before this returns, so the program may overwrite them.
@@ -64,6 +85,13 @@ unsafe fn put_on_device(
     let session = device.session()?;
     check_range(device.process, &session, target, bytes as u64)?;
     let stream = stream::at_server(device, &session, on)?;
+    let request = |offset| PinnedIn { address: target, stream, offset, bytes: bytes as u64 };
+    // A short copy whose call returns when its data are taken need not wait for the device.
+    if bytes >= if when == Return::Issued { PINNED_BYTES } else { BULK_IN_BYTES }
+        && let Some(outcome) = straight(&session, (source as usize, bytes), when, request)
+    {
+        return outcome;
+    }
     if bytes >= BULK_IN_BYTES
         && when == Return::Issued
         && is_pinned(source as usize, bytes)
@@ -124,6 +152,23 @@ pub(super) unsafe fn get_from_device(
     let session = device.session()?;
     check_range(device.process, &session, source, bytes as u64)?;
     let stream = stream::at_server(device, &session, on)?;
+    // What comes before the copy in its stream is done when the data are here.
+    let before = session.connection.newest();
+    let copied = |frames: u64| {
+        session.progress.stream_done(stream, before);
+        session.progress.stream_idle(stream, before + frames, session.connection.newest());
+    };
+    let request = |offset| PinnedOut { address: source, stream, offset, bytes: bytes as u64 };
+    if bytes >= PINNED_BYTES
+        && let Some(outcome) = straight(&session, (target as usize, bytes), when, request)
+    {
+        outcome?;
+        if when == Return::Issued {
+            return Ok(());
+        }
+        copied(1);
+        return session.check_sticky();
+    }
     if when == Return::Issued && is_pinned(target as usize, bytes) {
         if bytes < BULK_OUT_BYTES {
             let rows = Rows { address: target as usize, pitch: bytes, slice: bytes, extent: [bytes, 1, 1] };
@@ -136,18 +181,12 @@ pub(super) unsafe fn get_from_device(
             return outcome;
         }
     }
-    // What comes before the copy in its stream is done when the data are here.
-    let copied = |frames: u64, before: u64| {
-        session.progress.stream_done(stream, before);
-        session.progress.stream_idle(stream, before + frames, session.connection.newest());
-    };
-    let before = session.connection.newest();
     if bytes >= BULK_OUT_BYTES
         // SAFETY: the caller's memory, room for `bytes`, until this returns.
         && let Some(outcome) = unsafe { session.connection.copy_out(source, stream, target.cast(), bytes) }
     {
         outcome?;
-        copied(BULK_OUT_FRAMES, before);
+        copied(BULK_OUT_FRAMES);
         return session.check_sticky();
     }
     let mut under_way: VecDeque<(usize, usize, Pending)> = VecDeque::new();
@@ -166,7 +205,7 @@ pub(super) unsafe fn get_from_device(
         // SAFETY: the caller's memory has room for `bytes`; offset + length lies inside.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target.cast::<u8>().add(offset), length) };
     }
-    copied(bytes.div_ceil(CHUNK_BYTES) as u64, before);
+    copied(bytes.div_ceil(CHUNK_BYTES) as u64);
     // What was posted before may have failed, and the data with it.
     session.check_sticky()
 }

@@ -5,6 +5,7 @@ use super::{capture, current, put};
 use crate::arena::Lookup;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
+use crate::pinned::{self, Piece};
 use crate::process::Process;
 use sluice_protocol::cuda;
 use sluice_protocol::messages::MemInfo;
@@ -146,11 +147,40 @@ pub(crate) struct Pinned {
     pub bytes: usize,
     pub flags: u32,
     context: u64,
-    /// Allocated here (else registered).
-    own: bool,
+    kind: Kind,
 }
 
-/// Page-locked memory is ordinary memory here; what it promises is that asynchronous copies do not wait for it.
+/// Whose it is.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The program's own, registered.
+    Registered,
+    /// Allocated here.
+    Allocated,
+    /// Allocated here, where a GPU server on this host can map it.
+    Shared(Piece),
+}
+
+impl Pinned {
+    /// Gives the memory back, unless it is the program's own.
+    ///
+    /// # Safety
+    /// It begins at `start`, is off the list, and nobody uses it any more.
+    unsafe fn give_back(self, start: usize) {
+        // SAFETY: as the caller's.
+        unsafe {
+            match self.kind {
+                Kind::Registered => {}
+                // It came from posix_memalign in cuMemHostAlloc.
+                Kind::Allocated => libc::free(start as *mut c_void),
+                Kind::Shared(piece) => pinned::give_back(piece),
+            }
+        }
+    }
+}
+
+/// Page-locked memory promises here that asynchronous copies do not wait for it. It is ordinary memory, or a place that a
+/// GPU server on this host can map ([`pinned::take`]).
 pub(crate) fn pinned() -> MutexGuard<'static, BTreeMap<usize, Pinned>> {
     static PINNED: Mutex<BTreeMap<usize, Pinned>> = Mutex::new(BTreeMap::new());
     PINNED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -169,12 +199,18 @@ pub unsafe fn cuMemHostAlloc(memory: *mut *mut c_void, bytes: usize, flags: u32)
     if bytes == 0 || memory.is_null() || flags > 7 {
         return Err(INVALID_VALUE);
     }
-    let mut address = std::ptr::null_mut();
-    // SAFETY: a plain allocation; it is given back by cuMemFreeHost alone.
-    if unsafe { libc::posix_memalign(&raw mut address, 4096, bytes) } != 0 {
-        return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY));
-    }
-    pinned().insert(address as usize, Pinned { bytes, flags, context, own: true });
+    let (address, kind) = match pinned::take(bytes) {
+        Some(piece) => (piece.start as *mut c_void, Kind::Shared(piece)),
+        None => {
+            let mut address = std::ptr::null_mut();
+            // SAFETY: a plain allocation; it is given back by cuMemFreeHost alone.
+            if unsafe { libc::posix_memalign(&raw mut address, 4096, bytes) } != 0 {
+                return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY));
+            }
+            (address, Kind::Allocated)
+        }
+    };
+    pinned().insert(address as usize, Pinned { bytes, flags, context, kind });
     // SAFETY: the caller's output.
     unsafe { put(memory, address) }
 }
@@ -189,11 +225,23 @@ pub(crate) fn is_pinned(address: usize, bytes: usize) -> bool {
     pinned_at(address).is_some_and(|(start, piece)| bytes <= start + piece.bytes - address)
 }
 
-/// Waits for the copies that still use a piece of page-locked memory.
+/// The memory of all of a range, if a GPU server on this host can map it.
+pub(super) fn shared_piece(address: usize, bytes: usize) -> Option<Piece> {
+    let (start, pinned) = pinned_at(address)?;
+    match pinned.kind {
+        Kind::Shared(piece) if bytes <= start + pinned.bytes - address => Some(piece),
+        _ => None,
+    }
+}
+
+/// Waits for the copies that still use a piece of page-locked memory, and has nobody keep it mapped.
 fn finish_copies(process: &'static Process, start: usize) {
-    let Some((_, piece)) = pinned_at(start) else { return };
+    let Some((_, pinned)) = pinned_at(start) else { return };
     for session in process.devices().filter_map(Device::any_session) {
-        session.connection.finish_copies_of(start, piece.bytes);
+        session.connection.finish_copies_of(start, pinned.bytes);
+        if let Kind::Shared(piece) = pinned.kind {
+            session.connection.forget_piece(piece);
+        }
     }
 }
 
@@ -205,11 +253,10 @@ pub(super) fn end_pinned(process: &'static Process, context: u64) {
     let starts = of_context(&pinned());
     for start in starts {
         finish_copies(process, start);
-        if let Some(piece) = pinned().remove(&start)
-            && piece.own
-        {
-            // SAFETY: it came from posix_memalign in cuMemHostAlloc, and is taken off the list once.
-            unsafe { libc::free(start as *mut c_void) };
+        let ended = pinned().remove(&start);
+        if let Some(ended) = ended {
+            // SAFETY: just taken off the list; its copies are finished, and the program's use ends with the context.
+            unsafe { ended.give_back(start) };
         }
     }
 }
@@ -217,14 +264,15 @@ pub(super) fn end_pinned(process: &'static Process, context: u64) {
 pub unsafe fn cuMemFreeHost(memory: *mut c_void) -> CudaResult {
     finish_copies(super::ready()?, memory as usize);
     let mut pinned = pinned();
-    match pinned.get(&(memory as usize)) {
-        Some(piece) if piece.own => {
-            pinned.remove(&(memory as usize));
-            // SAFETY: it came from posix_memalign above, and is freed once.
-            unsafe { libc::free(memory) };
+    match pinned.get(&(memory as usize)).map(|pinned| pinned.kind) {
+        None | Some(Kind::Registered) => Err(INVALID_VALUE),
+        Some(_) => {
+            if let Some(ended) = pinned.remove(&(memory as usize)) {
+                // SAFETY: just taken off the list; its copies are finished, and the program is done with it.
+                unsafe { ended.give_back(memory as usize) };
+            }
             Ok(())
         }
-        _ => Err(INVALID_VALUE),
     }
 }
 
@@ -245,7 +293,7 @@ pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32
     if pinned_at(memory as usize).is_some() {
         return Err(CudaError::code(cuda::ERROR_HOST_MEMORY_ALREADY_REGISTERED));
     }
-    pinned().insert(memory as usize, Pinned { bytes, flags, context, own: false });
+    pinned().insert(memory as usize, Pinned { bytes, flags, context, kind: Kind::Registered });
     Ok(())
 }
 
@@ -253,7 +301,7 @@ pub unsafe fn cuMemHostUnregister(memory: *mut c_void) -> CudaResult {
     finish_copies(super::ready()?, memory as usize);
     let mut pinned = pinned();
     match pinned.get(&(memory as usize)) {
-        Some(piece) if !piece.own => {
+        Some(piece) if matches!(piece.kind, Kind::Registered) => {
             pinned.remove(&(memory as usize));
             Ok(())
         }

@@ -6,6 +6,7 @@
 //!     --ceiling MILLI             thousandths of the device that the lease never gets more than (default: all of it)
 //!     --gpud OPTION               one of gpud's own options, as --flag=value (repeatable)
 //!     --round-trip MS             adds this much to every round trip on the way to gpud
+//!     --near                      the command finds gpud's socket, as a workspace on its host does
 //!     --no-attach                 the command begins without a lease
 //!     --joined                    gpud hears when a lease is given back, and parks its memory
 //!     --libraries FOLDER          the command finds these libraries before ours
@@ -44,6 +45,7 @@ struct Options {
     ceiling: Option<u32>,
     gpud: Vec<String>,
     round_trip: Duration,
+    near: bool,
     attach: bool,
     joined: bool,
     as_driver: bool,
@@ -58,6 +60,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
         ceiling: None,
         gpud: Vec::new(),
         round_trip: Duration::ZERO,
+        near: false,
         attach: true,
         joined: false,
         as_driver: false,
@@ -77,6 +80,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
             "--ceiling" => options.ceiling = Some(number(value()?)? as u32),
             "--gpud" => options.gpud.push(value()?),
             "--round-trip" => options.round_trip = Duration::from_secs_f64(number(value()?)?.max(0.0) / 1000.0),
+            "--near" => options.near = true,
             "--no-attach" => options.attach = false,
             "--joined" => options.joined = true,
             "--libraries" => options.libraries = Some(value()?),
@@ -92,8 +96,11 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
 fn run() -> Result<ExitCode, String> {
     let options = parse(std::env::args().skip(1))?;
     let (program, arguments) = options.command.split_first().ok_or("name a command after --")?;
-    let given: Vec<&str> = options.gpud.iter().map(String::as_str).collect();
     let words = |error: io::Error| error.to_string();
+    let runtime = std::env::temp_dir().join(format!("sluice-loopback-{}", std::process::id()));
+    std::fs::create_dir_all(&runtime).map_err(words)?;
+    let sockets = options.near.then(|| format!("--sockets={}", runtime.display()));
+    let given: Vec<&str> = options.gpud.iter().chain(&sockets).map(String::as_str).collect();
     let control = if options.joined { Some(Arc::new(Control::start().map_err(words)?)) } else { None };
     let pool = control.as_ref().map(|control| control.url.as_str());
     let mut gpud = Gpud::start_with(&options.backend, &given, pool)?;
@@ -107,8 +114,6 @@ fn run() -> Result<ExitCode, String> {
     };
     let gpud = Arc::new(gpud);
     let broker = Broker::start_with(Arc::clone(&gpud), options.memory, control).map_err(words)?;
-    let runtime = std::env::temp_dir().join(format!("sluice-loopback-{}", std::process::id()));
-    std::fs::create_dir_all(&runtime).map_err(words)?;
     let profile = runtime.join(format!("profile-{}.json", gpud.gpu_type()));
     std::fs::write(profile, gpud.device["profile"].to_string()).map_err(words)?;
     // SAFETY: no other thread of this program reads the environment yet.
@@ -117,6 +122,9 @@ fn run() -> Result<ExitCode, String> {
         std::env::set_var("SLUICE_RUNTIME_DIR", &runtime);
         std::env::set_var("SLUICE_LIBRARY_DIR", &runtime);
         std::env::set_var("SLUICE_GPU_TYPE", gpud.gpu_type());
+        if options.near {
+            std::env::set_var("SLUICE_GPUD_SOCKETS", &runtime);
+        }
     }
     let mut child = Command::new(program);
     child.args(arguments);

@@ -15,6 +15,7 @@ pub const PROGRAMS: &[Program] = &[
     ("waiting_stops_no_other_thread", waiting_stops_no_other_thread),
     ("copying_stops_no_other_thread", copying_stops_no_other_thread),
     ("copies_to_locked_memory_go_on", copies_to_locked_memory_go_on),
+    ("large_copies_of_locked_memory_go_on", large_copies_of_locked_memory_go_on),
     ("kernels_wait_for_each_other", kernels_wait_for_each_other),
     ("event_queries", event_queries),
     ("words_in_stream_order", words_in_stream_order),
@@ -28,6 +29,7 @@ table! {
     cuLaunchHostFunc(usize, unsafe extern "C" fn(*mut c_void), *mut c_void);
     cuStreamAddCallback(usize, unsafe extern "C" fn(usize, u32, *mut c_void), *mut c_void, u32);
     cuMemcpyDtoHAsync_v2(*mut c_void, u64, usize, usize);
+    cuMemcpyHtoDAsync_v2(u64, *const c_void, usize, usize);
     cuMemcpy2DAsync_v2(*const Copy2D, usize);
     cuMemAllocHost_v2(*mut *mut c_void, usize);
     cuMemFreeHost(*mut c_void);
@@ -354,6 +356,76 @@ fn copies_to_locked_memory_go_on(driver: &Driver) {
         assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, 7, 0), 0);
         assert_eq!((functions.cuMemFreeHost)(memory), 0);
         assert_eq!((driver.cuStreamSynchronize)(held), 0);
+    }
+}
+
+/// The same with longer copies, both ways and of several lengths, which a GPU server on the program's host may make without
+/// any copy in between.
+fn large_copies_of_locked_memory_go_on(driver: &Driver) {
+    const LENGTHS: [usize; 4] = [5_001, 70_000, 300_000, 1_200_000];
+    let (functions, function, [held, free]) = prepare(driver);
+    let count = LENGTHS.iter().sum::<usize>();
+    let (gate, data, mut event) = (alloc(driver, 4096), alloc(driver, 4 * count + 4), 0);
+    let (mut source, mut target) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: live locals; memory that is left alone while copies are under way.
+    unsafe {
+        assert_eq!((functions.cuMemAllocHost_v2)(&raw mut source, 4 * count), 0);
+        assert_eq!((functions.cuMemAllocHost_v2)(&raw mut target, 4 * count), 0);
+        assert_eq!((functions.cuEventCreate)(&raw mut event, 2), 0);
+        assert_eq!((driver.cuMemsetD8Async)(gate, 0, 4096, free), 0);
+        assert_eq!((driver.cuStreamSynchronize)(free), 0);
+        let (from, to) = (source.cast::<u32>(), target.cast::<u32>());
+        let places = LENGTHS.iter().scan(0, |at, length| Some((std::mem::replace(at, *at + length), *length)));
+        let places: Vec<(usize, usize)> = places.collect();
+        for round in 1..=4u32 {
+            SEEN.lock().expect("list").clear();
+            (0..count).for_each(|at| from.add(at).write(round * 10_000_000 + at as u32));
+            to.write_bytes(0xff, count);
+            let last = Step { word: to.add(count - 1) };
+            assert_eq!((functions.cuStreamWaitValue32_v2)(held, gate, round, 1), 0);
+            for (at, length) in &places {
+                let (there, here) = (data + 4 + 4 * *at as u64, from.add(*at).cast());
+                assert_eq!((functions.cuMemcpyHtoDAsync_v2)(there, here, 4 * length, held), 0);
+            }
+            assert_eq!(add(driver, function, data + 4, count as u32, 3, held), 0);
+            for (at, length) in &places {
+                let (there, here) = (data + 4 + 4 * *at as u64, to.add(*at).cast());
+                assert_eq!((functions.cuMemcpyDtoHAsync_v2)(here, there, 4 * length, held), 0);
+            }
+            assert_eq!((functions.cuLaunchHostFunc)(held, look, (&raw const last).cast_mut().cast()), 0);
+            assert_eq!((functions.cuEventRecord)(event, held), 0);
+            assert_eq!((functions.cuStreamQuery)(held), 600);
+            assert_eq!(to.read_volatile(), u32::MAX, "a copy has overtaken the wait before it");
+            assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, round, 0), 0);
+            match round {
+                1 => assert_eq!((driver.cuStreamSynchronize)(held), 0),
+                2 => while (driver.cuEventQuery)(event) == 600 {},
+                3 => {
+                    assert_eq!((driver.cuStreamWaitEvent)(free, event, 0), 0);
+                    assert_eq!((driver.cuStreamSynchronize)(free), 0);
+                }
+                _ => assert_eq!((functions.cuCtxSynchronize)(), 0),
+            }
+            let wrong = (0..count).find(|at| to.add(*at).read_volatile() != round * 10_000_000 + *at as u32 + 3);
+            assert_eq!(wrong, None, "round {round}");
+            assert_eq!(*SEEN.lock().expect("list"), [to.add(count - 1).read()], "round {round}");
+        }
+        // Copies that are waited for, at an odd address.
+        assert_eq!((driver.cuMemcpyHtoD_v2)(data + 1, source.add(3), 4 * count - 3), 0);
+        assert_eq!((driver.cuMemcpyDtoH_v2)(target.add(2), data + 1, 4 * count - 3), 0);
+        let bytes =
+            |memory: *mut c_void, at: usize| std::slice::from_raw_parts(memory.cast::<u8>().add(at), 4 * count - 3);
+        assert!(bytes(target, 2) == bytes(source, 3), "bytes changed on the way");
+        // Freed with copies under way, which are waited for.
+        to.write_bytes(0, count);
+        assert_eq!((functions.cuStreamWaitValue32_v2)(held, gate, 5, 1), 0);
+        assert_eq!((functions.cuMemcpyHtoDAsync_v2)(data, source, 4 * count, held), 0);
+        assert_eq!((functions.cuMemcpyDtoHAsync_v2)(target, data, 4 * count, held), 0);
+        assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, 5, 0), 0);
+        assert_eq!((functions.cuMemFreeHost)(source), 0);
+        assert_eq!((driver.cuStreamSynchronize)(held), 0);
+        assert_eq!((to.read(), to.add(count - 1).read()), (40_000_000, 40_000_000 + count as u32 - 1));
+        assert_eq!((functions.cuMemFreeHost)(target), 0);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::supervisor::pool::{Pool, Worker};
 use crate::token::{self, Claims, from_base64url, to_base64url};
 use ring::rand::{SecureRandom, SystemRandom};
 use sluice_protocol::handshake::{Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode};
-use sluice_protocol::{EXACT_BOUNDS, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{EXACT_BOUNDS, PINNED_MEMORY, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Stream, read_handshake, write_handshake};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -123,11 +123,13 @@ impl Supervisor {
             && *key == claims.cnf.ed25519
         {
             if let Some(resume) = hello.resume.as_ref().filter(|resume| resume.session_id == claims.sid) {
-                let shared = stream.is_unix() && hello.features.iter().any(|feature| feature == SHARED_LANES);
+                let has = |name: &str| hello.features.iter().any(|feature| feature == name);
+                let shared = stream.is_unix() && has(SHARED_LANES);
                 let connection = descriptor(stream)?;
                 if let Some(worker) = pool.workers.get_mut(id) {
                     let order = match hello.lane {
                         Some(index) => Order::Lane { index, shared },
+                        None if has(PINNED_MEMORY) => Order::Pinned,
                         None => {
                             worker.connected = true;
                             Order::Connection { received: resume.received }

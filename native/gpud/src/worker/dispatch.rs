@@ -5,7 +5,7 @@ use crate::worker::graph;
 use crate::worker::session::{Phase, Session, failure, send_async_error};
 use sluice_backend as backend;
 use sluice_backend::graph::{GraphId, HostSide, RecordingId};
-use sluice_backend::{Copy2D, EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId};
+use sluice_backend::{Copy2D, EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId, Way};
 use sluice_protocol::control::EventPassed;
 use sluice_protocol::generated::Handler;
 use sluice_protocol::messages::*;
@@ -151,6 +151,44 @@ impl Handler for Session {
     fn bulk_taken(&mut self, _thread: u32, request: BulkTaken) -> Result<(), Failure> {
         self.bulk.taken(request.transfer);
         Ok(())
+    }
+
+    fn pinned_open(&mut self, _thread: u32, request: PinnedOpen, reply: ReplyTo<PinnedOpenReply>) {
+        reply.send(self.open_pinned(request.offset, request.bytes).map(|()| PinnedOpenReply));
+    }
+
+    fn pinned_close(&mut self, _thread: u32, request: PinnedClose) -> Result<(), Failure> {
+        self.close_pinned(request.offset)
+    }
+
+    fn pinned_in(&mut self, _thread: u32, request: PinnedIn, reply: ReplyTo<PinnedInReply>) {
+        let part = match self.pinned.part(request.offset, request.bytes) {
+            Ok(part) => part,
+            Err(failure) => return reply.send(Err(failure)),
+        };
+        self.count(0, request.bytes, 0);
+        let (stream, address) = (StreamId::from_wire(request.stream), request.address);
+        later!(
+            self,
+            reply,
+            |device, done| |()| PinnedInReply,
+            device.copy_pinned(stream, Way::In, address, part, done)
+        );
+    }
+
+    fn pinned_out(&mut self, _thread: u32, request: PinnedOut, reply: ReplyTo<PinnedOutReply>) {
+        let part = match self.pinned.part(request.offset, request.bytes) {
+            Ok(part) => part,
+            Err(failure) => return reply.send(Err(failure)),
+        };
+        self.count(0, 0, request.bytes);
+        let (stream, address) = (StreamId::from_wire(request.stream), request.address);
+        later!(
+            self,
+            reply,
+            |device, done| |()| PinnedOutReply,
+            device.copy_pinned(stream, Way::Out, address, part, done)
+        );
     }
 
     fn mem_alloc(&mut self, _thread: u32, request: MemAlloc) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ mod graph;
 mod host;
 mod link;
 mod outbox;
+mod pinned;
 mod session;
 
 use crate::arbiter::bell::Bell;
@@ -30,7 +31,7 @@ use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opco
 use sluice_transport::shared::Memory;
 use sluice_transport::{Lanes, Stream, write_handshake};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +43,8 @@ pub const SUPERVISOR_DESCRIPTOR: i32 = 3;
 const HOLD_TIME: Duration = Duration::from_secs(1);
 /// Lanes of a session that get memory to share: as many as clients open.
 const MOST_SHARED_LANES: u16 = 4;
+/// How long a client may take to hand its memory file over.
+const HAND_OVER_TIME: Duration = Duration::from_secs(5);
 /// How often measurements are written into the lease's account.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
 /// How many of these times pass from one report of a kernel's progress to the next.
@@ -270,6 +273,22 @@ fn serve_lane(
     lanes.attach(index.into(), stream)?()
 }
 
+/// Takes the client's memory file from a connection that brings nothing else, and answers with one byte whether copies
+/// from and to it are possible.
+fn take_pinned(session: &Shared, connection: OwnedFd, welcome: &Welcome) -> io::Result<()> {
+    let mut stream = Stream::from_fd(connection)?;
+    stream.set_timeout(Some(HAND_OVER_TIME))?;
+    write_handshake(&mut stream, welcome)?;
+    let file = stream.take_over()?;
+    let mut session = lock(session);
+    let taken = session.pinned.take_file(file);
+    stream.write_all(&[u8::from(taken)])?;
+    if taken {
+        session.pinned.keep_line(stream);
+    }
+    Ok(())
+}
+
 fn carry_out(
     order: Order,
     descriptors: Vec<OwnedFd>,
@@ -299,6 +318,16 @@ fn carry_out(
                     let _ = serve_lane(&lanes, index, connection, welcome, shared);
                 };
                 std::thread::Builder::new().name(format!("lane-in-{index}")).spawn(serve)?;
+            }
+        }
+        Order::Pinned => {
+            if let Some(connection) = descriptors.into_iter().next() {
+                let (session, welcome) = (Arc::clone(session), greeting.welcome(&lock(session)));
+                let take = move || {
+                    // A client whose memory does not come copies by lanes.
+                    let _ = take_pinned(&session, connection, &welcome);
+                };
+                std::thread::Builder::new().name("pinned".to_owned()).spawn(take)?;
             }
         }
         Order::EndLease { mode, reason, park_limit } => {

@@ -8,6 +8,7 @@ use crate::worker::bulk::Bulk;
 use crate::worker::gate::Gate;
 use crate::worker::host::Host;
 use crate::worker::outbox::Outbox;
+use crate::worker::pinned::Pinned;
 use sluice_backend::{CudaError, Device, ModuleInfo};
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::ASKED_IMAGE_BYTES;
@@ -59,6 +60,8 @@ pub struct Session {
     pub supervisor: Arc<Channel>,
     pub phase: Phase,
     pub bulk: Arc<Bulk>,
+    /// The client's page-locked memory.
+    pub pinned: Pinned,
     lease: LeasePart,
     ledger: Arc<Ledger>,
     gate: Arc<Gate>,
@@ -108,6 +111,7 @@ impl Session {
             supervisor,
             phase: Phase::Active,
             bulk: Arc::default(),
+            pinned: Pinned::default(),
             lease,
             ledger,
             gate,
@@ -158,6 +162,34 @@ impl Session {
         let total = self.ledger.limit();
         let used = self.ledger.totals();
         (total.saturating_sub(used.memory.saturating_add(used.beyond)), total)
+    }
+
+    /// Maps page-locked memory of the client: of all processes of a lease at most as much as it has device memory.
+    pub fn open_pinned(&mut self, offset: u64, bytes: u64) -> Result<(), Failure> {
+        self.active()?;
+        let memory = Arc::new(self.pinned.map(offset, bytes)?);
+        self.settle_pinned();
+        if !self.ledger.pin(self.lease.slot, bytes) {
+            let text = format!("the lease has page-locked memory of its {} bytes already", self.ledger.limit());
+            return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, text));
+        }
+        let opened = self.device.open_pinned(&memory).map_err(failure);
+        if opened.is_ok() {
+            self.pinned.keep(offset, memory);
+        }
+        self.settle_pinned();
+        opened
+    }
+
+    /// No further copy uses it.
+    pub fn close_pinned(&mut self, offset: u64) -> Result<(), Failure> {
+        self.device.close_pinned(self.pinned.close(offset)?);
+        self.settle_pinned();
+        Ok(())
+    }
+
+    fn settle_pinned(&mut self) {
+        self.ledger.set_pinned(self.lease.slot, self.pinned.bytes());
     }
 
     /// Writes what was measured into the account.
@@ -518,6 +550,7 @@ impl Session {
         self.credit = self.allocated;
         self.phase = Phase::Active;
         self.ledger.set_memory(self.lease.slot, held);
+        self.settle_pinned();
         self.settle_backing(0);
         self.report(&Report::Resumed { taken: true });
         reply.send(Ok(RebindReply {

@@ -5,7 +5,7 @@
 //! and what a run makes it ends again. A case that shows something is printed,
 //! and repeated with `SLUICE_FUZZ_SEED` and the same number of cases.
 
-use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, sign, unique};
+use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, memory_file, sign, unique};
 use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{
     AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, RefusedCode, Resume, Welcome,
@@ -26,9 +26,10 @@ use std::time::{Duration, Instant};
 const MIB: u64 = 1 << 20;
 const RANGE: AddressRange = AddressRange { base: 0x2100_0000_0000, bytes: 16 << 30 };
 /// Runs that a case spoils on a session's own connection.
-const RUNS: [&[&str]; 6] = [
+const RUNS: [&[&str]; 7] = [
     &["compute.txt"],
     &["bulk.txt"],
+    &["pinned.txt"],
     &["memory.txt"],
     &["work.txt"],
     &["libraries.txt"],
@@ -165,11 +166,15 @@ fn throw(mut stream: Stream, bytes: &[u8]) {
     };
 }
 
-fn start(gpud: &Gpud) -> Client {
+/// A session whose worker has a memory file.
+fn start(gpud: &Gpud, nearby: &Address) -> Client {
     let owner = key(unique() as u8 | 0x80);
     let token = sign(&gpud.claims(&owner, "lea-fuzz", 64 * MIB));
     let (stream, welcome) = hello(&gpud.address, &owner, &token, vec![RANGE], None).expect("welcome");
-    Client::around(stream, welcome, owner, token)
+    let client = Client::around(stream, welcome, owner, token);
+    let file = memory_file(MIB, libc::F_SEAL_SHRINK);
+    assert!(client.hand_over(nearby, &file).expect("a worker on this host"));
+    client
 }
 
 /// The number after the last frame that the session has taken over, on a new connection; None when it is gone.
@@ -302,7 +307,7 @@ fn spoiled_frames_end_their_connection_and_nothing_else() {
     let runs = RUNS.map(|files| files.iter().flat_map(|name| corpus(name)).collect::<Frames>());
 
     // The corpus itself is in order: every frame is executed, and the piece lands.
-    let mut client = start(&gpud);
+    let mut client = start(&gpud, &nearby);
     for name in RUNS.iter().copied().flatten().chain(&["landing.txt"]) {
         in_order(&mut client, name);
     }
@@ -324,7 +329,7 @@ fn spoiled_frames_end_their_connection_and_nothing_else() {
             throw(stream, &mutate(&mut random, encode(&vec![(opcode::HELLO, hello)], 0, false)));
             continue;
         }
-        let (mut client, used) = session.take().unwrap_or_else(|| (start(&gpud), 0));
+        let (mut client, used) = session.take().unwrap_or_else(|| (start(&gpud, &nearby), 0));
         let Some(next) = resume(&gpud, &mut client) else { continue };
         if used >= CASES_A_SESSION {
             client.sent = next - 1;

@@ -11,5 +11,6 @@ mod links;
 mod memory;
 mod metering;
 mod modules;
+mod pinned;
 mod sessions;
 mod support;

@@ -192,6 +192,144 @@ impl<'a> Request<'a> for BulkTaken {
     const OPCODE: u16 = 98;
 }
 
+/// Maps whole pages of the client's memory file, for copies; refused where the lease has too many already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PinnedOpen {
+    pub offset: u64,
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for PinnedOpen {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.offset.put(out);
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { offset: Wire::take(reader)?, bytes: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PinnedOpen {
+    const OPCODE: u16 = 101;
+}
+
+/// Answer to [`PinnedOpen`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PinnedOpenReply;
+impl<'a> Wire<'a> for PinnedOpenReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PinnedOpen {
+    type Reply = PinnedOpenReply;
+}
+
+/// No further copy uses what was opened there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PinnedClose {
+    pub offset: u64,
+}
+impl<'a> Wire<'a> for PinnedClose {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.offset.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { offset: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PinnedClose {
+    const OPCODE: u16 = 102;
+}
+
+/// Host to device, in stream order, from what is open of the memory file; answered when it is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PinnedIn {
+    pub address: u64,
+    pub stream: u64,
+    pub offset: u64,
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for PinnedIn {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.address.put(out);
+        self.stream.put(out);
+        self.offset.put(out);
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            address: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+            offset: Wire::take(reader)?,
+            bytes: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for PinnedIn {
+    const OPCODE: u16 = 103;
+}
+
+/// Answer to [`PinnedIn`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PinnedInReply;
+impl<'a> Wire<'a> for PinnedInReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PinnedIn {
+    type Reply = PinnedInReply;
+}
+
+/// Device to host, as `PinnedIn`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PinnedOut {
+    pub address: u64,
+    pub stream: u64,
+    pub offset: u64,
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for PinnedOut {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.address.put(out);
+        self.stream.put(out);
+        self.offset.put(out);
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            address: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+            offset: Wire::take(reader)?,
+            bytes: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for PinnedOut {
+    const OPCODE: u16 = 104;
+}
+
+/// Answer to [`PinnedOut`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PinnedOutReply;
+impl<'a> Wire<'a> for PinnedOutReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PinnedOut {
+    type Reply = PinnedOutReply;
+}
+
 /// Maps memory at an address that the client chose, within its credit (bytes are exact).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemAlloc {

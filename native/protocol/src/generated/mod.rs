@@ -17,6 +17,10 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         96 => Some("BulkIn"),
         97 => Some("BulkOut"),
         98 => Some("BulkTaken"),
+        101 => Some("PinnedOpen"),
+        102 => Some("PinnedClose"),
+        103 => Some("PinnedIn"),
+        104 => Some("PinnedOut"),
         256 => Some("MemAlloc"),
         257 => Some("MemFree"),
         258 => Some("MemGrow"),
@@ -96,6 +100,14 @@ pub trait Handler {
     fn bulk_out(&mut self, thread: u32, request: BulkOut, reply: ReplyTo<BulkOutReply>);
     /// All of a copy to the host is there, or is not wanted any more.
     fn bulk_taken(&mut self, thread: u32, request: BulkTaken) -> Result<(), Failure>;
+    /// Maps whole pages of the client's memory file, for copies; refused where the lease has too many already.
+    fn pinned_open(&mut self, thread: u32, request: PinnedOpen, reply: ReplyTo<PinnedOpenReply>);
+    /// No further copy uses what was opened there.
+    fn pinned_close(&mut self, thread: u32, request: PinnedClose) -> Result<(), Failure>;
+    /// Host to device, in stream order, from what is open of the memory file; answered when it is done.
+    fn pinned_in(&mut self, thread: u32, request: PinnedIn, reply: ReplyTo<PinnedInReply>);
+    /// Device to host, as `PinnedIn`.
+    fn pinned_out(&mut self, thread: u32, request: PinnedOut, reply: ReplyTo<PinnedOutReply>);
     /// Maps memory at an address that the client chose, within its credit (bytes are exact).
     fn mem_alloc(&mut self, thread: u32, request: MemAlloc) -> Result<(), Failure>;
     /// Waits for the device's work, unmaps; the bytes stay the client's credit.
@@ -265,6 +277,29 @@ pub fn dispatch<H: Handler>(
             let request = BulkTaken::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.bulk_taken(thread, request))
+        }
+        101 => {
+            let request = PinnedOpen::take(&mut reader)?;
+            reader.finish()?;
+            handler.pinned_open(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        102 => {
+            let request = PinnedClose::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.pinned_close(thread, request))
+        }
+        103 => {
+            let request = PinnedIn::take(&mut reader)?;
+            reader.finish()?;
+            handler.pinned_in(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        104 => {
+            let request = PinnedOut::take(&mut reader)?;
+            reader.finish()?;
+            handler.pinned_out(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
         }
         256 => {
             let request = MemAlloc::take(&mut reader)?;

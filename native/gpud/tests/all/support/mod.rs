@@ -12,11 +12,12 @@ use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, Resume, Welcome};
 use sluice_protocol::messages::{self as m, CallRequest, Request};
 use sluice_protocol::reply::decode_reply;
-use sluice_protocol::{Failure, Frame, Reader, Wire, opcode};
+use sluice_protocol::{Failure, Frame, PINNED_MEMORY, Reader, Wire, opcode};
 use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -171,6 +172,17 @@ pub fn sign_with(seed: u8, claims: &Value) -> String {
     format!("{signed}.{signature}")
 }
 
+/// A memory file with these seals.
+pub fn memory_file(bytes: u64, seals: libc::c_int) -> File {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: a C string; the descriptor is nobody else's.
+    let file = unsafe { File::from_raw_fd(libc::memfd_create(c"test".as_ptr(), flags)) };
+    file.set_len(bytes).expect("length");
+    // SAFETY: numbers alone.
+    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }, 0);
+    file
+}
+
 /// One connection to gpud, with its session's numbers.
 pub struct Client {
     pub stream: Stream,
@@ -273,6 +285,23 @@ impl Client {
         let (stream, welcome) = hello(address, &self.key, &self.token, vec![], Some(resume))?;
         self.stream = stream;
         Ok(welcome)
+    }
+
+    /// Hands a memory file to the session's worker, by this address; whether it takes it.
+    pub fn hand_over(&self, address: &Address, file: &File) -> io::Result<bool> {
+        self.hand_over_on(address, file).map(|(taken, _)| taken)
+    }
+
+    /// The same, with the connection, which ends with the worker.
+    pub fn hand_over_on(&self, address: &Address, file: &File) -> io::Result<(bool, Stream)> {
+        let resume = Resume { session_id: self.welcome.session_id.clone(), received: self.received };
+        let stream = Stream::connect(address, None, PATIENCE)?;
+        let welcomed = hello_on(stream, &self.key, &self.token, vec![], Some(resume), &[PINNED_MEMORY]);
+        let (mut stream, _) = welcomed.map_err(|error| io::Error::other(format!("{error:?}")))?;
+        stream.hand_over(file.as_fd())?;
+        let mut answer = [0];
+        stream.read_exact(&mut answer)?;
+        Ok((answer == [1], stream))
     }
 
     pub fn send<'a, R: Request<'a>>(&mut self, request: &R) -> u64 {
@@ -435,7 +464,6 @@ L:
 ";
 
 fn read_frame(stream: &mut Stream) -> io::Result<Frame> {
-    use std::io::Read;
     let mut bytes = [0; sluice_protocol::HEADER_BYTES];
     stream.read_exact(&mut bytes)?;
     let header = Header::decode(&bytes, sluice_protocol::MAX_FRAME_BYTES).map_err(io::Error::other)?;
