@@ -43,7 +43,7 @@ const OPERANDS: &[(&str, &str, usize, usize)] = &[
     ("mma", "block_scale", 8, 12),
     ("mma", "sp", 6, 6),
     ("mma", "", 4, 4),
-    ("ldmatrix stmatrix movmatrix clusterlaunchcontrol", "", 2, 5),
+    ("ldmatrix stmatrix movmatrix clusterlaunchcontrol", "", 2, 2),
     ("wmma", "mma", 4, 4),
     ("wmma", "", 2, 3),
     ("call", "", 1, 4),
