@@ -2,6 +2,11 @@
 #include "check.h"
 #include <cstring>
 
+// Said when the program begins; on the host nothing may read it.
+__managed__ int counter;
+
+__global__ void count() { counter++; }
+
 int main() {
     void *data = nullptr;
     FAILS(cudaMallocManaged(&data, 64), cudaErrorNotSupported);

@@ -171,6 +171,16 @@ fn object_files_and_libraries_are_linked_by_the_driver() {
 }
 
 #[test]
+fn a_managed_variable_is_named_before_the_program_reads_it() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    command.env("SLUICE_NATIVE_DIR", native_dir()).arg("--").arg(compile(&places(), "refused.cu"));
+    let output = command.output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("`counter` is __managed__") && text.contains("__device__ instead"), "{text}");
+}
+
+#[test]
 fn without_a_lease_the_error_says_what_to_do() {
     let places = places();
     let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));

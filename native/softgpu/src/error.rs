@@ -1,5 +1,6 @@
 //! Why PTX was refused, and how a launch can fail.
 
+use crate::names::plain_name;
 use std::fmt;
 
 /// Why a module cannot be used.
@@ -54,6 +55,19 @@ pub enum Space {
     Param,
 }
 
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Space::Generic => "generic",
+            Space::Global => "global",
+            Space::Const => "constant",
+            Space::Shared => "shared",
+            Space::Local => "local",
+            Space::Param => "parameter",
+        })
+    }
+}
+
 /// Where in a kernel something went wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -69,7 +83,7 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([bx, by, bz], [x, y, z]) = (self.block, self.thread);
-        write!(f, "in {}, block ({bx},{by},{bz}), thread ({x},{y},{z})", self.kernel)?;
+        write!(f, "in {}, block ({bx},{by},{bz}), thread ({x},{y},{z})", plain_name(&self.kernel))?;
         if let Some((file, line)) = &self.source {
             write!(f, ", {file}:{line}")?;
         }
@@ -155,7 +169,7 @@ impl fmt::Display for Fault {
                     Some(bytes) => {
                         write!(f, "out-of-bounds {verb} shared memory at {address:#x} of {bytes} bytes, {place}")
                     }
-                    None => write!(f, "illegal {verb} {space:?} address {address:#x}, {place}"),
+                    None => write!(f, "illegal {verb} {space} address {address:#x}, {place}"),
                 }
             }
             Fault::Misaligned { address, size, place } => {
@@ -163,9 +177,12 @@ impl fmt::Display for Fault {
             }
             Fault::Trap { place } => write!(f, "trap {place}"),
             Fault::Timeout { kernel, seconds } => {
+                let kernel = plain_name(kernel);
                 write!(f, "{kernel} ran longer than {seconds} s, which is this device's limit for one kernel")
             }
-            Fault::Assert { kernel, message } => write!(f, "device-side assertion failed in {kernel}: {message}"),
+            Fault::Assert { kernel, message } => {
+                write!(f, "device-side assertion failed in {}: {message}", plain_name(kernel))
+            }
             Fault::LaunchFailure(reason) => write!(f, "launch failed: {reason}"),
             Fault::Unsupported { instruction, line } => {
                 write!(f, "the software GPU does not support `{instruction}` (PTX line {line})")

@@ -864,17 +864,18 @@ impl<'a> Parser<'_, 'a> {
         }
         builder.start(guard, start.line, start.column);
         let missing = !Builder::knows(opcode) || mods.contains(&"tensor");
+        let unread = |parser: &Self, error: PtxError| {
+            // Operands that the engine cannot read belong to instructions that it lacks.
+            if missing && parser.peek().kind != Kind::End {
+                PtxError::unsupported(start.line, start.column, Builder::full(opcode, &mods))
+            } else {
+                error
+            }
+        };
         let mut operands = Vec::new();
         if !self.eat(b';') {
             loop {
-                operands.push(match self.operand(builder, opcode == "call") {
-                    Ok(operand) => operand,
-                    // Operands that the engine cannot read belong to instructions that it lacks.
-                    Err(_) if missing && self.peek().kind != Kind::End => {
-                        return Err(PtxError::unsupported(start.line, start.column, Builder::full(opcode, &mods)));
-                    }
-                    Err(error) => return Err(error),
-                });
+                operands.push(self.operand(builder, opcode == "call").map_err(|error| unread(self, error))?);
                 if operands.len() > 64 {
                     return Err(self.error("too many operands"));
                 }
@@ -885,7 +886,7 @@ impl<'a> Parser<'_, 'a> {
                     break;
                 }
                 // The list of a call's parameters may follow without a comma after line breaks.
-                return Err(self.error("expected `,` or `;`"));
+                return Err(unread(self, self.error("expected `,` or `;`")));
             }
         }
         if let Some(what) = lacking(opcode, &mods, self.module.version, self.target) {

@@ -152,6 +152,12 @@ impl Memory {
 
     /// Where an address that is not allocated lies, seen from the last allocation before it: for a person.
     pub fn nearest(&self, address: u64) -> Option<String> {
+        let range = self.arena.base()..self.arena.base() + self.arena.len();
+        if !range.contains(&address) {
+            let what =
+                if address < PAGE { "a null pointer" } else { "no memory of this GPU: copy the program's own to it" };
+            return Some(what.to_owned());
+        }
         let state = self.state();
         let (start, bytes) = state.allocations.range(..=address).next_back()?;
         let behind = address.checked_sub(start + bytes)?;
@@ -233,6 +239,22 @@ mod tests {
         assert_eq!(free(&memory, base), Ok(40));
         assert!(memory.arena().read(base + 511, &mut byte).is_err());
         memory.arena().read(base + 1535, &mut byte).expect("the neighbour's last granule");
+    }
+
+    #[test]
+    fn an_address_is_told_by_what_lies_before_it_if_it_is_the_devices() {
+        let memory = Memory::reserve(BASE + (56 << 30), 4 << 30, false).expect("range");
+        let base = memory.arena().base();
+        assert_eq!(memory.nearest(base), None);
+        memory.alloc(base, 40).expect("allocated");
+        let behind = format!("24 bytes behind the allocation of 40 bytes at {base:#x}");
+        assert_eq!(memory.nearest(base + 64), Some(behind));
+        for (address, said) in
+            [(8, "null pointer"), (0x7fff_0000_0000, "no memory of this GPU"), (u64::MAX, "no memory")]
+        {
+            let text = memory.nearest(address).expect("said");
+            assert!(text.contains(said) && !text.contains("behind"), "{address:#x}: {text}");
+        }
     }
 
     /// Random allocations and frees of small and large pieces, released late: exactly what is allocated, or freed and not

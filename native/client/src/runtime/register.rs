@@ -7,6 +7,7 @@ use super::context::{context, initialised};
 use crate::driver;
 use crate::error::{CudaError, CudaResult};
 use crate::fork;
+use crate::message;
 use crate::objects::new_handle;
 use sluice_protocol::cuda;
 use std::collections::HashMap;
@@ -92,6 +93,10 @@ impl Kernel {
     }
 }
 
+/// Why there are no managed variables.
+const NO_MANAGED: &str = "kernels on a remote GPU cannot reach host memory: declare the variable __device__ instead of \
+     __managed__ and copy it";
+
 /// A variable of the program.
 pub(crate) struct Variable {
     binary: Arc<Binary>,
@@ -104,11 +109,7 @@ impl Variable {
     /// Its address on the device, and its size there.
     pub fn address(&self) -> CudaResult<(u64, usize)> {
         if self.managed {
-            return Err(CudaError::new(
-                cuda::ERROR_NOT_SUPPORTED,
-                "kernels on a remote GPU cannot reach host memory: declare the variable __device__ instead of \
-                 __managed__ and copy it",
-            ));
+            return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, NO_MANAGED));
         }
         context()?;
         let library = self.binary.library()?;
@@ -243,7 +244,8 @@ pub unsafe fn __cudaRegisterVar(
     unsafe { register_variable(handle, host, name, bytes, false) };
 }
 
-/// Written down so that its use is refused by name.
+/// Written down so that its use is refused by name; said at once, because the program reads it on the host without
+/// asking anybody, and ends there.
 pub unsafe fn __cudaRegisterManagedVar(
     handle: *mut *mut c_void,
     host: usize,
@@ -254,6 +256,10 @@ pub unsafe fn __cudaRegisterManagedVar(
     _constant: i32,
     _global: i32,
 ) {
+    // SAFETY: null, or the program's string.
+    if let Some(name) = unsafe { owned(name) } {
+        message::tell(message::Kind::Program, &format!("`{}` is __managed__: {NO_MANAGED}", name.to_string_lossy()));
+    }
     // SAFETY: as the caller's.
     unsafe { register_variable(handle, host, name, bytes, true) };
 }

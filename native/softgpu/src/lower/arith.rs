@@ -158,6 +158,8 @@ impl Builder {
             return Err(self.unsupported("a function of more than 65536 registers"));
         }
         self.check_modifiers(opcode, mods)?;
+        self.check_count(opcode, mods, ops.len())?;
+        self.check_needed(opcode, mods)?;
         if let Some(Operand::Pair(p, q)) = ops.first()
             && [p, q].into_iter().any(|result| matches!(**result, Operand::Register(row, _) if row == self.guard))
         {

@@ -2,6 +2,7 @@
 
 mod arith;
 mod control;
+mod forms;
 mod matrix;
 mod mbarrier;
 mod memory;

@@ -110,7 +110,7 @@ fn a_fault_says_what_where_and_who() {
             700,
             "out-of-bounds write to shared memory at 0x60 of 64 bytes".into(),
         ),
-        ("@%p1 st.global.u32 [%d1+4096], %r5;", 700, format!("illegal write to Global address {:#x}", at + PAGE)),
+        ("@%p1 st.global.u32 [%d1+4096], %r5;", 700, format!("illegal write to global address {:#x}", at + PAGE)),
         ("@%p1 trap;", 719, "trap".to_string()),
         ("@%p1 bar.sync 16;", 719, "launch failed: barrier 16 does not exist".to_string()),
         (
@@ -274,6 +274,53 @@ fn syntax_errors_say_where() {
     assert!(error.message.contains("%r99"), "{error}");
     assert!(Module::parse(b"\x7fELF").is_err());
     assert!(Module::parse(b"").is_err());
+}
+
+#[test]
+fn an_instruction_says_what_it_needs() {
+    for (line, what) in [
+        ("add.f16 %h1;", "`add.f16` takes 3 operands; these are 1"),
+        ("fma.rn.f32 %f1, %f2;", "`fma.rn.f32` takes 4 operands; these are 2"),
+        ("add.f32 %f1, %f2, %f3, %f4;", "`add.f32` takes 3 operands; these are 4"),
+        ("lop3.b32 %r1, %r2, %r3, %r4;", "`lop3.b32` takes 5 to 6 operands; these are 4"),
+        ("ld.global.u32 %r1, [%d1], %d2;", "`ld.global.u32` takes 2 operands; these are 3"),
+        ("mul.u32 %r1, %r2, %r3;", "`mul.u32` needs .lo or .hi or .wide"),
+        ("mad24.s32 %r1, %r2, %r3, %r4;", "`mad24.s32` needs .lo or .hi"),
+        ("div.f32 %f1, %f2, %f3;", "`div.f32` needs .approx or .full or .rn or .rz or .rm or .rp"),
+        ("fma.f32 %f1, %f2, %f3, %f4;", "`fma.f32` needs .rn or .rz or .rm or .rp"),
+        ("ex2.f32 %f1, %f2;", "`ex2.f32` needs .approx"),
+        ("shf.l.b32 %r1, %r2, %r3, %r4;", "`shf.l.b32` needs .wrap or .clamp"),
+        ("cvt.s32.f32 %r1, %f1;", "`cvt.s32.f32` needs .rni or .rzi or .rmi or .rpi"),
+        ("cvt.rn.s32.f32 %r1, %f1;", "`cvt.rn.s32.f32` needs .rni or .rzi or .rmi or .rpi"),
+        ("cvt.f32.s32 %f1, %r1;", "`cvt.f32.s32` needs .rn or .rz or .rm or .rp or .rna or .rs"),
+        ("cvt.f32.f64 %f1, %d1;", "`cvt.f32.f64` needs .rn or .rz or .rm or .rp or .rna or .rs"),
+    ] {
+        let error = Module::parse(kernel("", line).as_bytes()).expect_err(line);
+        assert_eq!((error.line, error.column, error.message.as_str()), (11, 1, what), "{line}");
+    }
+    for line in ["cvt.f64.f32 %d1, %f1;", "cvt.f32.f16 %f1, %h1;", "cvt.u16.u32 %h1, %r1;", "cvt.rzi.f32.f32 %f1, %f2;"]
+    {
+        Module::parse(kernel("", line).as_bytes()).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+}
+
+/// Bytes and halves of registers stand only in instructions that are missing: those are named, and other kernels run.
+#[test]
+fn a_missing_instruction_with_parts_of_registers_fails_its_kernel_alone() {
+    let source =
+        kernel("", "vmad.s32.s32.u32.shr7 %r1, %r2.b0, -%r3.h1, %r4;\nret;") + ".visible .entry fine() { ret; }\n";
+    let m = Module::parse(source.as_bytes()).unwrap();
+    let error = m.kernel("k").unwrap().unsupported.clone().unwrap();
+    assert_eq!((error.unsupported.as_deref(), error.line), (Some("vmad.s32.s32.u32.shr7"), 11));
+    assert_eq!(m.kernel("fine").unwrap().unsupported, None);
+}
+
+#[test]
+fn a_fault_calls_the_kernel_as_its_function() {
+    let d = Device::new(1);
+    let m = d.load(&kernel(".param .u64 p", "trap;").replace("entry k", "entry _Z4failPi"));
+    let fault = d.launch(&m, "_Z4failPi", [1; 3], [1; 3], &Params::new().u64(0)).unwrap_err();
+    assert_eq!(fault.to_string(), "trap in fail, block (0,0,0), thread (0,0,0), PTX line 11");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use crate::common::{Device, Params, Random};
 use crate::fuzz::{Given, number, program};
-use sluice_softgpu::{LoadedModule, Module, PtxError};
+use sluice_softgpu::{LoadedModule, Module, OPCODES, PtxError};
+use std::collections::HashSet;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -270,6 +271,46 @@ fn words_and_numbers_out_of_place_in_random_programs() {
         }
     }
     t.report();
+}
+
+/// Every instruction of random programs without its last operand, and with it twice: each takes so many and no others.
+#[test]
+fn operands_left_out_and_repeated() {
+    // These have operands that may be left out.
+    let optional = [
+        "alloca", "atom", "bar", "barrier", "call", "cp", "cvt", "lop3", "max", "mbarrier", "min", "red", "set",
+        "setp", "wmma",
+    ];
+    let (mut t, mut seen, mut refused) = (Trial::new(7), HashSet::new(), 0);
+    for seed in 0..30 {
+        let text = program(seed).ptx();
+        let mut end = 0;
+        for statement in text.split_inclusive(';') {
+            end += statement.len();
+            let line = statement.trim_end_matches(';').rsplit('\n').next().unwrap_or_default().trim_start();
+            let line = if line.starts_with('@') { line.split_once(' ').map_or("", |two| two.1) } else { line };
+            let (name, operands) = line.split_once(' ').unwrap_or_default();
+            let opcode = name.split('.').next().unwrap_or_default();
+            if !OPCODES.contains(&opcode) || optional.contains(&opcode) || !seen.insert(name.to_owned()) {
+                continue;
+            }
+            let mut open = 0;
+            let comma = operands.rfind(|c| {
+                open += i32::from(matches!(c, ']' | '}' | ')')) - i32::from(matches!(c, '[' | '{' | '('));
+                c == ',' && open == 0
+            });
+            let (others, last) = comma.map_or(("", operands), |at| (&operands[..at], &operands[at + 1..]));
+            let start = end - 1 - operands.len();
+            for changed in [others.to_owned(), format!("{operands}, {last}")] {
+                let changed = [&text[..start], &changed, &text[end - 1..]].concat();
+                let module = t.read(changed.as_bytes());
+                let taken = module.is_some_and(|module| module.kernels().all(|kernel| kernel.unsupported.is_none()));
+                assert!(!taken, "taken, and {changed:?} of {line}", changed = &changed[start..][..40]);
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 300, "{refused}");
 }
 
 #[test]
