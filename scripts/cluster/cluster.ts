@@ -185,6 +185,8 @@ async function startContainerd(node: Cluster): Promise<void> {
     ...["unshare", "--mount", "--propagation", "private", "bash", "-c", PRIVATE_PATHS, "bash", node.dir],
     ...["containerd", "-c", config],
   ]);
+  // Its kubelet enters its mounts: before they are its own, that would be the machine's, and pods would find empty folders.
+  await until(node, "containerd to answer", 60, async () => (await ctr(node, "version")) !== "");
 }
 
 /** Where a node's kubelet keeps the volumes of its pods, and looks for plugins. */

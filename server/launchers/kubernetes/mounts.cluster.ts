@@ -130,8 +130,12 @@ it("goes with the workspace: the claims by their owner, the volumes keep what th
     );
   await expect.poll(left, { timeout: 60_000 }).toEqual(claims.map(() => false));
   const volumes = made.filter(({ kind }) => kind === "PersistentVolume");
-  for (const one of volumes) {
-    const { spec: { persistentVolumeReclaimPolicy: policy } = {}, status } = await kept<V1PersistentVolume>(one);
-    expect([policy, status?.phase]).toEqual(["Retain", "Released"]);
-  }
+  const phases = async () =>
+    await Promise.all(
+      volumes.map(async (one) => {
+        const { spec, status } = await kept<V1PersistentVolume>(one);
+        return [spec?.persistentVolumeReclaimPolicy, status?.phase];
+      }),
+    );
+  await expect.poll(phases, { timeout: 60_000 }).toEqual(volumes.map(() => ["Retain", "Released"]));
 });
