@@ -1,7 +1,8 @@
 //! TLS 1.3 with a self-signed certificate that the client pins by its SHA-256; no certificate authority takes part.
 //!
 //! rustls keeps one state for both directions. The halves share it under a lock that is never held while the socket
-//! is read or written, so that a blocked reader does not stop the writer.
+//! is read or written, so that a blocked reader does not stop the writer. Nor does a blocked writer stop the reader, which
+//! never writes: what TLS 1.3 wants said after the handshake (the answer to a key update) goes out before the next data.
 
 use ring::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -139,6 +140,7 @@ impl TlsStream {
         while self.state.is_handshaking() {
             self.state.complete_io(&mut self.socket)?;
         }
+        self.flush()?;
         self.set_timeout(None)?;
         Ok(self)
     }
@@ -283,7 +285,6 @@ impl Read for TlsReadHalf {
                 done += before - rest.len();
                 self.drain()?;
             }
-            self.shared.send_pending()?;
         }
         let count = buffer.len().min(self.plain.len() - self.taken);
         buffer[..count].copy_from_slice(&self.plain[self.taken..self.taken + count]);

@@ -5,12 +5,16 @@ use sluice_transport::{Address, Listener, Stream};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-const TIMEOUT: Duration = Duration::from_secs(10);
-const BYTES: usize = 8 << 20;
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// More than the buffers of a connection hold, both ways.
+const BYTES: usize = 64 << 20;
 
+/// Sends bytes to a server that sends back what it reads, and reads them while they are sent. The reader begins when the
+/// writer has filled all buffers: neither then gets on unless the other does.
 fn echo_at_once(address: &Address, identity: Option<Arc<Identity>>, pin: Option<[u8; 32]>) {
     let listener = Listener::bind(address, identity).expect("listens");
     let address = listener.address().expect("has an address");
@@ -31,15 +35,35 @@ fn echo_at_once(address: &Address, identity: Option<Arc<Identity>>, pin: Option<
     let (mut read, mut write) = stream.split().expect("splits");
     let sent: Vec<u8> = (0..BYTES).map(|index| (index * 7 + index / 251) as u8).collect();
     let copy = sent.clone();
+    let written = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&written);
     let writer = std::thread::spawn(move || {
-        write.write_all(&copy).expect("writes");
-        write.flush().expect("flushes");
+        for piece in copy.chunks(64 << 10) {
+            write.write_all(piece).expect("writes");
+            write.flush().expect("flushes");
+            count.fetch_add(piece.len(), Relaxed);
+        }
     });
-    let mut received = vec![0; BYTES];
-    read.read_exact(&mut received).expect("reads");
+    wait_until_still(&written);
+    let (done, finished) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut received = vec![0; BYTES];
+        read.read_exact(&mut received).expect("reads");
+        done.send(received).expect("the test waits");
+    });
+    let received = finished.recv_timeout(TIMEOUT).expect("reads all while it is written");
     assert!(received == sent, "bytes changed on the way");
-    writer.join().expect("writer");
-    server.join().expect("server");
+    for thread in [reader, writer, server] {
+        thread.join().expect("ends");
+    }
+}
+
+fn wait_until_still(count: &AtomicUsize) {
+    let mut before = usize::MAX;
+    while count.load(Relaxed) != before {
+        before = count.load(Relaxed);
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 #[test]
