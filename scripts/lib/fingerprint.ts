@@ -4,8 +4,10 @@ import { readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 const SKIPPED = new Set(["node_modules", "target", ".next", ".git", "__pycache__", "dist"]);
+/** Tests stand beside what they test, and are in no build. */
+const TEST = /\.(test|cluster)\.tsx?$/;
 
-/** SHA-256 over names and contents of the files below the given paths. */
+/** SHA-256 over names and contents of the files below the given paths, tests left out. */
 export async function fingerprint(root: string, paths: readonly string[]): Promise<string> {
   const hash = createHash("sha256");
   for (const start of paths) {
@@ -27,7 +29,8 @@ async function filesBelow(start: string): Promise<string[]> {
   const entries = (await readdir(start, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
   const nested = await Promise.all(
     entries
-      .filter((entry) => !SKIPPED.has(entry.name) && (entry.isFile() || entry.isDirectory()))
+      .filter(({ name }) => !SKIPPED.has(name) && !TEST.test(name))
+      .filter((entry) => entry.isFile() || entry.isDirectory())
       .map((entry) => filesBelow(path.join(start, entry.name))),
   );
   return nested.flat();

@@ -2,7 +2,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type Service, startService } from "./processes.ts";
+import { run, type Service, startService } from "./processes.ts";
 
 /** Says that it is ready, and ends in order when it is told to. */
 const PROGRAM = `process.on("SIGTERM", () => process.exit(0)); setInterval(() => {}, 1000); console.log("up");`;
@@ -45,5 +45,18 @@ describe("a service", () => {
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(service.pid()).toBe(second);
     expect(restarts).toEqual(["it ended with SIGKILL"]);
+  });
+});
+
+describe("a program with a limit", () => {
+  it("is ended with all that it started, and its last lines are told", async () => {
+    // The second program holds the output open: it is waited for as well.
+    const ended = run("sh", ["-c", "echo begun; sleep 600 & wait"], { limit: 1 });
+    await expect(ended).rejects.toThrow("sh was ended after 1 s:\nbegun");
+  });
+
+  it("that ends before it is as any other", async () => {
+    await run("true", [], { limit: 60 });
+    await expect(run("sh", ["-c", "exit 3"], { limit: 60 })).rejects.toThrow("sh ended with 3");
   });
 });

@@ -11,11 +11,21 @@ export type RunOptions = {
   onLine?: (line: string) => void;
   /** Lower priority, for builds that must not slow down what people already see. */
   background?: boolean;
+  /** Seconds after which it is ended, with all that it started: for a program that may hang. */
+  limit?: number;
 };
+
+/** What `timeout` ends with when it has ended the program. */
+const TIMED_OUT = 124;
 
 /** Runs a program to its end, or to ours; throws with the last lines of its output when it fails. */
 export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<void> {
-  const [program, rest] = options.background ? ["nice", ["-n", "10", command, ...args]] : [command, [...args]];
+  const { background = false, limit } = options;
+  const before = [
+    ...(background ? ["nice", "-n", "10"] : []),
+    ...(limit === undefined ? [] : ["timeout", "--kill-after=10", String(limit)]),
+  ];
+  const [program = command, ...rest] = [...before, command, ...args];
   const child = spawn(program, rest, { cwd: options.cwd, env: options.env, stdio: ["ignore", "pipe", "pipe"] });
   const tail: string[] = [];
   const onLine = (line: string) => {
@@ -31,7 +41,9 @@ export async function run(command: string, args: readonly string[], options: Run
     child.once("error", reject);
     child.once("close", resolve);
   }).finally(() => process.removeListener("exit", stop));
-  if (code !== 0) throw new Error(`${command} ended with ${code}:\n${tail.join("\n")}`);
+  if (code === 0) return;
+  const how = limit !== undefined && code === TIMED_OUT ? `was ended after ${limit} s` : `ended with ${code}`;
+  throw new Error(`${command} ${how}:\n${tail.join("\n")}`);
 }
 
 /** Why something failed, in the words of its error; undefined when it did not. */

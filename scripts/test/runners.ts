@@ -22,6 +22,11 @@ export type Runner = {
 
 const print = (line: string) => console.log(line);
 
+/** Seconds after which a suite whose tests have no limit of their own is ended: one of them hangs. */
+const limitOf = (runner: Runner) => 3 * runner.budget;
+
+const firstLine = (text: string) => text.split("\n", 1)[0];
+
 export const vitest: Runner = {
   name: "vitest",
   budget: 300,
@@ -67,6 +72,7 @@ export const cargo: Runner = {
       run("cargo", command, {
         cwd,
         env,
+        limit: limitOf(cargo),
         onLine: (line) => {
           const failure = /^test (.+) \.\.\. FAILED$/.exec(line)?.[1];
           if (failure !== undefined) failures.push(failure);
@@ -79,12 +85,13 @@ export const cargo: Runner = {
         },
       }),
     );
-    if (problem !== undefined && failed === 0) return { passed, failed: 1 };
+    if (problem !== undefined && failed === 0) return { passed, failed: 1, note: firstLine(problem) };
     const flaky: string[] = [];
     // Each once more, alone. More than a few are no accident of timing.
     for (const test of failures.length <= 3 ? failures : []) {
       console.log(`\nOnce more: ${test}`);
-      const again = await attempt(() => run("cargo", [...command, "--", "--exact", test], { cwd, env, onLine: print }));
+      const words = [...command, "--", "--exact", test];
+      const again = await attempt(() => run("cargo", words, { cwd, env, limit: limitOf(cargo), onLine: print }));
       if (again === undefined) flaky.push(test);
     }
     return { passed: passed + flaky.length, failed: failed - flaky.length, flaky };
@@ -113,6 +120,7 @@ export const pytest: Runner = {
       run(testPython(out), ["-m", "pytest", "-q", "-p", "no:cacheprovider", "native/python/tests"], {
         cwd: root,
         env: { ...process.env, SLUICE_NATIVE_DIR: path.join(root, "native", "target", "release") },
+        limit: limitOf(pytest),
         onLine: (line) => {
           print(line);
           if (/\b\d+ (passed|failed|error)/.test(line) && / in [\d.]+s/.test(line)) {
@@ -122,7 +130,8 @@ export const pytest: Runner = {
         },
       }),
     );
-    return { passed, failed: problem !== undefined && failed === 0 ? 1 : failed };
+    if (problem !== undefined && failed === 0) return { passed, failed: 1, note: firstLine(problem) };
+    return { passed, failed };
   },
 };
 
