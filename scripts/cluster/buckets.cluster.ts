@@ -17,6 +17,7 @@ import {
 import { register } from "#server/services/dataset/register.ts";
 import { create } from "#server/services/workspace/create.ts";
 import { remove } from "#server/services/workspace/remove.ts";
+import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
 
 const cluster = testCluster();
 const machine = clusterAt();
@@ -89,6 +90,12 @@ except OSError as error:
     print(error.strerror)`;
   expect(await installation.inNotebook(id, read)).toBe("1 2 3\nRead-only file system");
   expect(await log()).toContain("mounted measured with allow-other,uid=1000");
+  // Nobody else reaches its files: the workspace's own server has read them ahead.
+  const readAhead = async () => {
+    const { datasets } = await listDatasets(installation.world.member.ctx, { id });
+    return datasets[0]?.prefetch;
+  };
+  await expect.poll(readAhead, { timeout: 30_000 }).toMatchObject({ state: "done", bytes: 5, totalBytes: 5 });
   const mounts = async () => {
     const pid = (await readFile(path.join(machine.dir, "pid", "containerd"), "utf8")).match(/"pid":(\d+)/)?.[1];
     return (await readFile(`/proc/${pid}/mounts`, "utf8")).includes("kubernetes.io~csi");
