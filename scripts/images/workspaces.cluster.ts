@@ -36,8 +36,10 @@ print("sum", total.copy_to_host()[0])`,
 numbers = jax.numpy.array([1, 2, 3])
 assert numbers.device.platform == "gpu"
 print("sum", numbers.sum())`,
+  // Its own kernels are machine code for a card; products of matrices are cuBLAS's.
   pytorch: `import torch
-print("sum", torch.tensor([1, 2, 3], device="cuda").sum().item())`,
+numbers, ones = torch.tensor([[1.0, 2.0, 3.0]]).cuda(), torch.ones(3, 1).cuda()
+print("sum", int((numbers @ ones).item()))`,
   cupy: `import cupy
 print("sum", cupy.array([1, 2, 3]).sum())`,
 };
