@@ -355,3 +355,23 @@ it("refuses values that it does not know", async () => {
   await expect(workspaces({ startSecond: 5 })).rejects.toThrow("'startSecond' not allowed");
   await expect(workspaces({ home: { size: "much" } })).rejects.toThrow(/home.size/);
 });
+
+it("is refused where another release has the same prefix for its teams' namespaces", async () => {
+  const annotations = {
+    ...{ "meta.helm.sh/release-namespace": "elsewhere", "meta.helm.sh/release-name": "first" },
+    "sluice.dev/namespace-prefix": "twice",
+  };
+  const role = {
+    ...{ apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole" },
+    metadata: { name: "elsewhere:first-sluice-broker", annotations },
+  };
+  await cluster.objects.create(role);
+  onTestFinished(async () => void (await cluster.objects.delete(role)));
+  const asked = ["--dry-run=server", "--kubeconfig", cluster.kubeconfig];
+  const withPrefix = (namespacePrefix: string) => ({ ...values, workspaces: { namespacePrefix } });
+  await expect(template(withPrefix("twice"), ...asked)).rejects.toThrow(/elsewhere\/first has teams .* with twice/);
+  const made = await template(withPrefix("once"), ...asked);
+  expect(made.find(({ kind }) => kind === "ClusterRole")?.metadata?.annotations).toMatchObject({
+    "sluice.dev/namespace-prefix": "once",
+  });
+});

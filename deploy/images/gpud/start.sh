@@ -8,4 +8,5 @@ state=/var/lib/sluice-gpud/$installation
 if [ -s "$state/server.json" ]; then
   exec /usr/local/bin/gpud --state "$state" "$@"
 fi
-exec /usr/local/bin/gpud join "$SLUICE_BROKER_URL" --token "$(cat /var/run/secrets/sluice/token)" --state "$state" "$@"
+# Workers may read the arguments of gpud, and not this file.
+exec /usr/local/bin/gpud join "$SLUICE_BROKER_URL" --token-file /var/run/secrets/sluice/token --state "$state" "$@"

@@ -49,6 +49,7 @@ Lends the GPUs of this host.
   gpud devices [options]                   print the devices that would be offered, as JSON
 
   --token TOKEN          one-time token of the pool page (also --join-token)
+  --token-file FILE      a file with the token: other processes can read a program's arguments
   --broker URL           the broker (default: the one that was joined)
   --state DIR            key and place in the pool; one for each gpud of a host
                          (default: $XDG_STATE_HOME/sluice-gpud or ~/.local/state/sluice-gpud)
@@ -132,6 +133,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--version" | "-V" => return Ok(Invocation::Version),
             "--broker" => broker = Some(value()?),
             "--token" | "--join-token" => token = Some(value()?),
+            "--token-file" => token = Some(read_token(&value()?)?),
             "--state" => state = Some(PathBuf::from(value()?)),
             "--listen" => listen = Some(parse_listen(&value()?)?),
             "--advertise" => advertise = Some(value()?),
@@ -198,6 +200,11 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     Ok(if devices { Invocation::Devices { config } } else { Invocation::Run { config, token } })
 }
 
+fn read_token(file: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("--token-file {file}: {error}"))?;
+    Ok(text.trim().to_owned())
+}
+
 fn number(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number @ 1..=64) => Ok(number),
@@ -238,6 +245,17 @@ mod tests {
         };
         assert_eq!((config.broker.as_deref(), token.as_deref()), (Some("http://b:1"), Some("slj_x")));
         assert_eq!((config.name.as_str(), &config.backend), ("two", &Some(BackendChoice::Null { recording: None })));
+    }
+
+    #[test]
+    fn the_token_may_be_in_a_file() {
+        let file = std::env::temp_dir().join(format!("sluice-token-{}", std::process::id()));
+        std::fs::write(&file, "eyJ.x\n").expect("writes");
+        let line = format!("join http://b:1 --token-file {}", file.display());
+        let Ok(Invocation::Run { token, .. }) = parsed(&line) else { panic!("not read") };
+        assert_eq!(token.as_deref(), Some("eyJ.x"));
+        std::fs::remove_file(&file).expect("removes");
+        assert!(parsed(&line).expect_err("no such file").contains("--token-file"));
     }
 
     #[test]

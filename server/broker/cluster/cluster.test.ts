@@ -189,3 +189,13 @@ it("tells what a launcher finds of workspaces that nobody knows, and deletes non
   await lookForOrphans(database.db, launchers, logger("test"));
   expect(await shown()).toEqual([]);
 });
+
+it("calls nothing left behind that was launched while a launcher looked", async () => {
+  const launcher = {
+    orphans: async () => {
+      const { workspaceId } = await admitted(account("launched-meanwhile"));
+      return [{ kind: "Service", namespace: "sluice-t", name: workspaceId, workspaceId }];
+    },
+  } as Partial<Launcher> as Launcher;
+  expect(await lookForOrphans(database.db, new Map([["kubernetes", launcher]]), logger("test"))).toEqual([]);
+});

@@ -17,19 +17,18 @@ export async function lookForOrphans(
   launchers: ReadonlyMap<string, Launcher>,
   log: Logger,
 ): Promise<Orphan[]> {
-  const rows = await db
-    .select({ id: workspaces.id })
-    .from(workspaces)
-    .where(or(ne(workspaces.desired, "removed"), ne(workspaces.observed, "removed")));
-  const known = new Set(rows.map(({ id }) => id));
+  const known = await knownIds(db);
   const before = await lastFindings(db);
   const all: Orphan[] = [];
   for (const [launcher, one] of launchers) {
-    const found = await one.orphans?.(known).catch((error: unknown) => {
+    const unknown = await one.orphans?.(known).catch((error: unknown) => {
       log.warn({ err: error, launcher }, "a launcher could not look for what belongs to no workspace");
       return undefined;
     });
-    if (found === undefined) continue;
+    if (unknown === undefined) continue;
+    // Some may have been launched while it looked.
+    const since = await knownIds(db);
+    const found = unknown.filter(({ workspaceId }) => !since.has(workspaceId));
     all.push(...found);
     const told = { found: found.slice(0, NAMED), total: found.length };
     const { found: named = [], total = 0 } = before.get(launcher) ?? {};
@@ -39,4 +38,12 @@ export async function lookForOrphans(
     await audit(systemContext(db), { action: FIND_ORPHANS, detail: { launcher, ...told } });
   }
   return all;
+}
+
+async function knownIds(db: Database): Promise<Set<string>> {
+  const rows = await db
+    .select({ id: workspaces.id })
+    .from(workspaces)
+    .where(or(ne(workspaces.desired, "removed"), ne(workspaces.observed, "removed")));
+  return new Set(rows.map(({ id }) => id));
 }

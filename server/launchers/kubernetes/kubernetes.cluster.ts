@@ -14,7 +14,7 @@ import { follow } from "#server/services/workspace/follow.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
-import { namespaceOf, podName, WORKSPACE_LABEL } from "./objects.ts";
+import { namespaceOf, podName, TEAM_LABEL, WORKSPACE_LABEL } from "./objects.ts";
 import { type Installation, SMALL, smallSettings, startInstallation, testCluster } from "./testing.ts";
 
 const cluster = testCluster();
@@ -322,7 +322,11 @@ it("finds what belongs to no workspace", async () => {
   const known = new Set(installation.made);
   expect(await installation.launcher().orphans(known)).toEqual([]);
   const namespace = namespaceOf(settings, world.team);
-  const labels = { "app.kubernetes.io/managed-by": "sluice", [WORKSPACE_LABEL]: "ws-nobodys" };
+  const labels = {
+    "app.kubernetes.io/managed-by": "sluice",
+    [WORKSPACE_LABEL]: "ws-nobodys",
+    [TEAM_LABEL]: world.team,
+  };
   const strays: (KubernetesObject & Record<string, unknown>)[] = [
     { apiVersion: "v1", kind: "Secret", metadata: { name: "stray", namespace, labels } },
     {

@@ -14,7 +14,10 @@ import {
   workspacePod,
   workspaceSecret,
 } from "./objects.ts";
-import { parseSettings } from "./settings.ts";
+import { leftOutOf, parseSettings } from "./settings.ts";
+
+/** What the whole of IPv4 leaves out. */
+const CREDENTIALS = ["169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"];
 
 const settings = parseSettings({
   environments: { "cuda-python": { image: "registry.example/cuda-python@sha256:0123", size: "gpu-client" } },
@@ -233,7 +236,7 @@ describe("a team's namespace", () => {
         ],
         ports: [{ port: 3001, protocol: "TCP" }],
       },
-      { to: [{ ipBlock: { cidr: "0.0.0.0/0", except: ["169.254.0.0/16"] } }], ports: [{ port: 443, protocol: "TCP" }] },
+      { to: [{ ipBlock: { cidr: "0.0.0.0/0", except: CREDENTIALS } }], ports: [{ port: 443, protocol: "TCP" }] },
     ]);
   });
 });
@@ -247,6 +250,14 @@ describe("settings", () => {
     network: { from: [{ addresses: "10.0.0.0/8" }], to: [] },
   };
 
+  it("leave what hands out credentials to cloud machines out of larger networks", () => {
+    expect(leftOutOf("0.0.0.0/0")).toEqual(CREDENTIALS);
+    expect(leftOutOf("100.64.0.0/10")).toEqual(["100.100.100.200/32"]);
+    expect(leftOutOf("10.0.0.0/8")).toEqual([]);
+    expect(leftOutOf("::/0")).toEqual(["fe80::/10", "fd00:ec2::/32", "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128"]);
+    expect(leftOutOf("fd00::/8")).toEqual(["fd00:ec2::/32", "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128"]);
+  });
+
   it("are read with their defaults", () => {
     expect(parseSettings(good)).toMatchObject({ namespacePrefix: "sluice", startSeconds: 600, team: { quota: {} } });
   });
@@ -254,16 +265,17 @@ describe("settings", () => {
   it.each([
     ["a size that is not there", { environments: { a: { image: "a:1", size: "xl" } } }, 'there is no size "xl"'],
     ["an amount without sense", { home: { size: "much" } }, "home.size: an amount such as"],
-    [
-      "a way to the metadata address",
-      { network: { ...good.network, to: [{ addresses: "169.254.0.0/16" }] } },
-      "hand out credentials",
-    ],
-    // Without its own words nothing would be left out of it.
+    ...["169.254.0.0/16", "169.254.169.254/32", "100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::254/128"].map(
+      (addresses): [string, object, string] => [
+        `a way to what hands out credentials: ${addresses}`,
+        { network: { ...good.network, to: [{ addresses }] } },
+        "hand out credentials",
+      ],
+    ),
     ...["10.0.0.0/0", "fd00::/0", "0:0::/0", "0.0.0.0/00"].map((addresses): [string, object, string] => [
       `all addresses by other words: ${addresses}`,
       { network: { ...good.network, to: [{ addresses }] } },
-      "only 0.0.0.0/0 and ::/0 may, written so",
+      "all addresses are written 0.0.0.0/0 and ::/0",
     ]),
     ...["10.0.0.0/33", "fd00::/129", "10.0.0/8"].map((addresses): [string, object, string] => [
       `what is no network: ${addresses}`,
@@ -330,7 +342,10 @@ describe("datasets", () => {
     expect(orphansAmong(made, new Set(), settings)).toEqual(named(made));
     expect(orphansAmong(made, new Set([spec.id]), settings)).toEqual([]);
     // Another installation's of the same cluster.
-    expect(orphansAmong(made, new Set(), { namespacePrefix: "other" })).toEqual([]);
+    const [prefix, ...rest] = spec.teamId.split("-");
+    expect(rest).not.toEqual([]);
+    for (const namespacePrefix of ["other", `sluice-${prefix}`, "sluic"])
+      expect(orphansAmong(made, new Set(), { namespacePrefix })).toEqual([]);
   });
 
   it("are mounted outside of the home, read-only unless they may be written to", () => {

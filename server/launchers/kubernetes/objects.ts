@@ -25,7 +25,7 @@ import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-proc
 import type { DatasetMount, Orphan, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { readAmount } from "./amount.ts";
-import { type KubernetesSettings, LEFT_OUT, type Peer, type Size } from "./settings.ts";
+import { type KubernetesSettings, leftOutOf, type Peer, type Size } from "./settings.ts";
 
 /** Who changed a field, in the objects' own records. */
 export const FIELD_MANAGER = "sluice";
@@ -51,7 +51,7 @@ const CREDENTIAL_FOLDER = "/run/secrets/sluice";
 /** Whom a workspace trusts when the settings name an authority: that one beside the world's. */
 const AUTHORITIES = { configMap: "sluice-authorities", folder: "/run/secrets/authorities", file: "ca.crt" } as const;
 
-export function namespaceOf(settings: KubernetesSettings, teamId: string): string {
+export function namespaceOf(settings: Pick<KubernetesSettings, "namespacePrefix">, teamId: string): string {
   return `${settings.namespacePrefix}-${teamId}`;
 }
 
@@ -67,7 +67,7 @@ export function workspaceLabels(id: string, teamId: string): Record<string, stri
 export function orphansAmong(
   objects: readonly KubernetesObject[],
   known: ReadonlySet<string>,
-  { namespacePrefix }: Pick<KubernetesSettings, "namespacePrefix">,
+  settings: Pick<KubernetesSettings, "namespacePrefix">,
 ): Orphan[] {
   return objects.flatMap((object) => {
     const { kind = "", metadata } = object;
@@ -75,7 +75,7 @@ export function orphansAmong(
     const claim = kind === "PersistentVolume" ? (object as V1PersistentVolume).spec?.claimRef : undefined;
     const namespace = metadata?.namespace ?? claim?.namespace ?? "";
     const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
-    const ours = namespace.startsWith(`${namespacePrefix}-`);
+    const ours = namespace === namespaceOf(settings, labels?.[TEAM_LABEL] ?? "");
     return known.has(workspaceId) || !ours ? [] : [{ kind, namespace, name, workspaceId }];
   });
 }
@@ -202,8 +202,8 @@ function policyPeer(peer: Peer): V1NetworkPolicyPeer {
     const pods = peer.pods === undefined ? {} : { podSelector: { matchLabels: peer.pods } };
     return { namespaceSelector: { matchLabels: peer.namespace }, ...pods };
   }
-  const except = LEFT_OUT[peer.addresses];
-  return { ipBlock: { cidr: peer.addresses, ...(except === undefined ? {} : { except: [...except] }) } };
+  const except = leftOutOf(peer.addresses);
+  return { ipBlock: { cidr: peer.addresses, ...(except.length === 0 ? {} : { except }) } };
 }
 
 function portsOf(peer: Peer) {

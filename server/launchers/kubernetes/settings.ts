@@ -9,14 +9,23 @@ const quantity = z.string().regex(/^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/, "an a
 const name = z.string().regex(/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/);
 const words = z.record(z.string(), z.string());
 
-/** Where cloud machines hand out their own credentials. */
-const METADATA = ["169.254.169.254", "fd00:ec2::254"];
+/** Where cloud machines hand out their own credentials: most clouds', Alibaba's, Azure's, AWS's, Google's and Oracle's. */
+const METADATA = [
+  ...["169.254.169.254", "100.100.100.200", "168.63.129.16"],
+  ...["fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"],
+];
 
-/** What all addresses of a family leave out, by the only words for all of them. */
-export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
-  "0.0.0.0/0": ["169.254.0.0/16"],
-  "::/0": ["fe80::/10", "fd00:ec2::/32"],
-};
+/** What larger networks leave out for their sake; of link-local addresses all. */
+const LEFT_OUT = [
+  ...["169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"],
+  ...["fe80::/10", "fd00:ec2::/32", "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128"],
+];
+
+/** What of a network no pod reaches, whoever may reach the network. */
+export function leftOutOf(cidr: string): string[] {
+  const bits = (network: string) => Number(network.split("/")[1]);
+  return LEFT_OUT.filter((network) => bits(cidr) < bits(network) && contains(cidr, network.split("/")[0] ?? ""));
+}
 
 const ports = z.array(z.int().min(1).max(65_535)).optional();
 
@@ -28,9 +37,11 @@ const peer = z.union([
       .string()
       .regex(/^[0-9a-fA-F.:]+\/\d+$/, "a network such as 10.0.0.0/8")
       .refine(isNetwork, "there is no such network")
-      .refine((cidr) => cidr in LEFT_OUT || !METADATA.some((address) => contains(cidr, address)), {
-        error:
-          "it contains the address at which cloud machines hand out credentials; only 0.0.0.0/0 and ::/0 may, written so: they leave it out",
+      .refine((cidr) => !/\/0+$/.test(cidr) || ["0.0.0.0/0", "::/0"].includes(cidr), {
+        error: "all addresses are written 0.0.0.0/0 and ::/0",
+      })
+      .refine((cidr) => !METADATA.some((address) => contains(cidr, address) && !isLeftOut(cidr, address)), {
+        error: "it is where cloud machines hand out credentials; larger networks leave these addresses out",
       }),
     ports,
   }),
@@ -178,6 +189,10 @@ export async function clusterSettings(): Promise<KubernetesSettings | undefined>
 function isNetwork(cidr: string): boolean {
   const [base = "", bits = ""] = cidr.split("/");
   return isIP(base) !== 0 && Number(bits) <= (isIP(base) === 4 ? 32 : 128);
+}
+
+function isLeftOut(cidr: string, address: string): boolean {
+  return leftOutOf(cidr).some((network) => contains(network, address));
 }
 
 function contains(cidr: string, address: string): boolean {
