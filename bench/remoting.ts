@@ -3,7 +3,8 @@
  *
  * - `launch_us`: a kernel launch, executed and acknowledged, flush included; `calls_per_s`: posted calls with client
  *   and gpud together on one core; `roundtrip_us`: an empty blocking call (`_asleep`: after a pause); `attach_ms`: from
- *   asking for a lease to the result of a first kernel. `_rtt02` and `_rtt1`: through a line that adds 0.2 and 1 ms.
+ *   asking for a lease to the result of a first kernel. `_tls`: with TLS; `_rtt02` and `_rtt1`: through a line that
+ *   adds 0.2 and 1 ms.
  * - `h2d_share`, `d2h_share`: copies of 256 MiB, contents compared, as a share of what bare connections of the same
  *   kind and number carry between the same memory; `tls_` the same with TLS; `shared_` through the memory that client
  *   and gpud share on one host, as a share of what the Unix sockets carry that it stands in for.

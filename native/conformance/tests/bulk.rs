@@ -189,7 +189,7 @@ fn pinned_copies_do_not_wait(proxy: &Proxy, address: u64, stream: usize, functio
 
 #[test]
 fn bulk_copies_outlast_cuts_and_threads_do_not_wait_for_each_other() {
-    let mut gpud = Gpud::start("soft", &[]).expect("gpud");
+    let mut gpud = Gpud::start("soft", &["--listen", "tls://127.0.0.1:0"]).expect("gpud");
     let proxy = Proxy::before(&mut gpud).expect("proxy");
     let broker = Broker::start(Arc::new(gpud), 512 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.

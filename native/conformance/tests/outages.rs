@@ -14,7 +14,7 @@ const DOWN_FOR: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_program_outlasts_a_dead_line_and_a_broker_that_is_away() {
-    let mut gpud = Gpud::start("soft", &[]).expect("gpud");
+    let mut gpud = Gpud::start("soft", &["--listen", "tls://127.0.0.1:0"]).expect("gpud");
     let proxy = Proxy::before(&mut gpud).expect("proxy");
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.

@@ -6,6 +6,7 @@ use sluice_client::generated::*;
 use sluice_client::process;
 use sluice_conformance::broker::Broker;
 use sluice_conformance::calls::{ask, attach, start};
+use sluice_conformance::control::Control;
 use sluice_conformance::gpud::Gpud;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -120,8 +121,10 @@ fn a_child_finds_it(memory: Locked) {
 #[test]
 fn page_locked_memory_is_copied_straight_and_outlives_its_gpu() {
     let sockets = std::env::temp_dir().join(format!("sluice-pinned-{}", std::process::id()));
-    let gpud = Arc::new(Gpud::start("soft", &["--sockets", sockets.to_str().expect("UTF-8")]).expect("gpud"));
-    let broker = Broker::start(Arc::clone(&gpud), LEASE).expect("broker");
+    let control = Arc::new(Control::start().expect("control"));
+    let options = ["--sockets", sockets.to_str().expect("UTF-8")];
+    let gpud = Arc::new(Gpud::start_with("soft", &options, Some(&control.url)).expect("gpud"));
+    let broker = Broker::start_with(Arc::clone(&gpud), LEASE, Some(control)).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
     unsafe {
         broker.set_environment();
@@ -168,8 +171,18 @@ fn page_locked_memory_is_copied_straight_and_outlives_its_gpu() {
     assert!(maps("self", "memfd:sluice-lane") > 0, "it was copied straight");
     large.free();
 
-    // The lease ends: the memory stays the program's, and another GPU maps it anew.
+    // Given back and attached again, the same worker goes on with it, at the device's old addresses.
     arrives(address, from, to, BYTES, 6);
+    assert_eq!(ask(&json!({ "op": "detach" }))["parkedBytes"], BYTES);
+    attach();
+    // SAFETY: as long as what was copied there.
+    assert_eq!(unsafe { sluice_cuMemcpyDtoH_v2(to.0.cast(), address, BYTES) }, 0);
+    let mut kept = to;
+    assert!(kept.data() == from.data(), "parked bytes changed");
+    arrives(address, from, to, BYTES, 9);
+    assert_eq!(mapped_by_workers(&gpud), 2);
+
+    // The lease ends: the memory stays the program's, and another GPU maps it anew.
     assert!(ask(&json!({ "op": "detach" }))["leaseId"].is_string());
     from.data().copy_from_slice(&pattern(7, BYTES));
     process::get().device(0).any_session().expect("a session").close();

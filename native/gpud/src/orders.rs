@@ -4,6 +4,7 @@ use crate::control::messages::{DeviceReport, EndMode, RunningKernel};
 use crate::images::Hash;
 use serde::{Deserialize, Serialize};
 use sluice_protocol::handshake::AddressRange;
+use sluice_transport::tls::Keys;
 
 /// Which backend a worker opens.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -28,12 +29,13 @@ pub struct LeasePart {
     pub memory_bytes: u64,
 }
 
-/// Supervisor to worker.
+/// Supervisor to worker. `tls`: TLS goes on with these keys on the connection beside the order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Order {
     /// First order; beside it the account, the connection and the bell of the device's arbiter.
     Start {
+        tls: Option<Keys>,
         backend: BackendChoice,
         device: Box<DeviceReport>,
         lease: LeasePart,
@@ -46,11 +48,11 @@ pub enum Order {
         exact_bounds: bool,
     },
     /// The client is back, on the connection beside this; it has received frames up to this number.
-    Connection { received: u64 },
+    Connection { tls: Option<Keys>, received: u64 },
     /// A lane of the session, on the connection beside this; its client can share memory with this host's processes.
-    Lane { index: u16, shared: bool },
+    Lane { tls: Option<Keys>, index: u16, shared: bool },
     /// The connection beside this brings the client's memory file.
-    Pinned,
+    Pinned { tls: Option<Keys> },
     /// The answer to [`Report::FindImage`], with the image's memory beside it when it is there.
     Image,
     /// The lease is over; at most `park_limit` bytes may be kept.

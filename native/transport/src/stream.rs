@@ -3,7 +3,7 @@
 use crate::address::Address;
 use crate::shared::{self, Memory, SharedReadHalf, SharedStream, SharedWriteHalf};
 use crate::silence;
-use crate::tls::{self, TlsStream};
+use crate::tls::{Keys, TlsReadHalf, TlsStream, TlsWriteHalf};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -59,8 +59,8 @@ impl Stream {
                 Ok((ReadHalf::Shared(read), WriteHalf::Shared(write)))
             }
             Self::Tls(stream) => {
-                let (read, write) = tls::split(*stream)?;
-                Ok((ReadHalf::Tls(read), WriteHalf::Tls(write)))
+                let (read, write) = stream.split()?;
+                Ok((ReadHalf::Tls(Box::new(read)), WriteHalf::Tls(Box::new(write))))
             }
         }
     }
@@ -103,25 +103,28 @@ impl Stream {
         }
     }
 
-    /// The socket, to hand it to another process. Others carry state beside the socket and cannot be handed over:
-    /// whoever ended TLS relays to a socket pair instead.
-    pub fn into_fd(self) -> Result<OwnedFd, Self> {
+    /// Bytes can be read that the socket does not show any more.
+    pub fn holds_bytes(&self) -> bool {
+        matches!(self, Self::Tls(stream) if stream.holds_bytes())
+    }
+
+    /// The socket, to hand the connection to another process, and what that has to know where TLS is spoken on it. Shared
+    /// memory cannot be handed over, nor a connection that holds bytes.
+    pub fn into_parts(self) -> io::Result<(OwnedFd, Option<Keys>)> {
         match self {
-            Self::Tcp(stream) => Ok(stream.into()),
-            Self::Unix(stream) => Ok(stream.into()),
-            other @ (Self::Shared(_) | Self::Tls(_)) => Err(other),
+            Self::Tcp(stream) => Ok((stream.into(), None)),
+            Self::Unix(stream) => Ok((stream.into(), None)),
+            Self::Shared(_) => Err(io::ErrorKind::Unsupported.into()),
+            Self::Tls(stream) => stream.hand_over().map(|(socket, keys)| (socket, Some(keys))),
         }
     }
 
-    /// A stream from a socket that another process handed over.
-    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
-        if is_unix(fd.as_raw_fd())? {
-            Ok(Self::Unix(fd.into()))
-        } else {
-            let stream: TcpStream = fd.into();
-            stream.set_nodelay(true)?;
-            Ok(Self::Tcp(stream))
+    /// A stream of the parts that another process handed over.
+    pub fn from_parts(socket: OwnedFd, keys: Option<Keys>) -> io::Result<Self> {
+        if let Some(keys) = keys {
+            return Ok(Self::Tls(Box::new(TlsStream::take_up(socket.into(), keys)?)));
         }
+        if is_unix(socket.as_raw_fd())? { Ok(Self::Unix(socket.into())) } else { Ok(Self::Tcp(socket.into())) }
     }
 }
 
@@ -185,7 +188,7 @@ pub enum ReadHalf {
     Tcp(TcpStream),
     Unix(UnixStream),
     Shared(SharedReadHalf),
-    Tls(tls::TlsReadHalf),
+    Tls(Box<TlsReadHalf>),
 }
 
 impl ReadHalf {
@@ -211,7 +214,7 @@ pub enum WriteHalf {
     Tcp(TcpStream),
     Unix(UnixStream),
     Shared(SharedWriteHalf),
-    Tls(tls::TlsWriteHalf),
+    Tls(Box<TlsWriteHalf>),
 }
 
 impl WriteHalf {

@@ -86,6 +86,9 @@ fn run(quick: bool) -> Outcome<Figures> {
     Ok(figures)
 }
 
+/// A gpud's options for TLS.
+const TLS: [&str; 2] = ["--listen", "tls://127.0.0.1:0"];
+
 /// Posted calls with client and gpud together on one core.
 fn one_core(figures: &mut Figures, scale: u32) -> Outcome {
     pin(Some(0));
@@ -109,11 +112,12 @@ fn one_core(figures: &mut Figures, scale: u32) -> Outcome {
     Ok(())
 }
 
-/// Attaches, launches and round trips as a program makes them, on lines of several lengths.
+/// Attaches, launches and round trips as a program makes them, on lines of several lengths, and with TLS.
 fn calls(figures: &mut Figures, scale: u32) -> Outcome {
     let mut function = None;
-    for (name, added) in [("", 0.0), ("_rtt02", 0.2), ("_rtt1", 1.0)] {
-        let mut gpud = Gpud::start("null", &[])?;
+    for (name, added) in [("", 0.0), ("_tls", 0.0), ("_rtt02", 0.2), ("_rtt1", 1.0)] {
+        let options: &[&str] = if name == "_tls" { &TLS } else { &[] };
+        let mut gpud = Gpud::start("null", options)?;
         let line = Proxy::with_round_trip(&gpud.address, Duration::from_secs_f64(added / 1000.0));
         let line = line.map_err(|error| error.to_string())?;
         if added > 0.0 {
@@ -226,7 +230,7 @@ fn bulk(figures: &mut Figures, scale: u32, kind: &str) -> Outcome {
     let rounds = if scale > 1 { 3 } else { 9 };
     let sockets = Sockets::new()?;
     let (prefix, generation, options): (_, _, &[&str]) = match kind {
-        "tls" => ("tls_", 1001, &["--listen", "tls://127.0.0.1:0"]),
+        "tls" => ("tls_", 1001, &TLS),
         "unix" => ("shared_", 1002, &["--sockets", sockets.text()]),
         _ => ("", 1000, &[]),
     };

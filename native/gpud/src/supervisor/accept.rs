@@ -2,12 +2,9 @@
 //! the one that has said nothing for longest gives way: whoever means it is through in milliseconds.
 
 use crate::supervisor::Supervisor;
+use sluice_transport::Listener;
 use sluice_transport::stream::Closer;
-use sluice_transport::{Listener, Stream};
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -57,34 +54,4 @@ type Waiting = VecDeque<(u64, Closer)>;
 
 fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A descriptor for the worker: the socket itself, or one end of a pair behind which TLS goes on here.
-pub fn descriptor(stream: Stream) -> io::Result<OwnedFd> {
-    stream.set_timeout(None)?;
-    let tls = match stream.into_fd() {
-        Ok(socket) => return Ok(socket),
-        Err(tls) => tls,
-    };
-    let (near, far) = UnixStream::pair()?;
-    let (mut from_client, mut to_client) = tls.split()?;
-    let (mut to_worker, mut from_worker) = (near.try_clone()?, near);
-    std::thread::Builder::new().name("tls-in".to_owned()).spawn(move || {
-        relay(&mut from_client, &mut to_worker);
-        let _ = to_worker.shutdown(std::net::Shutdown::Both);
-    })?;
-    std::thread::Builder::new().name("tls-out".to_owned()).spawn(move || {
-        relay(&mut from_worker, &mut to_client);
-        to_client.shutdown();
-    })?;
-    Ok(far.into())
-}
-
-fn relay(from: &mut impl Read, to: &mut impl Write) {
-    let mut buffer = vec![0; 256 << 10];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        if to.write_all(buffer.get(..count).unwrap_or_default()).is_err() {
-            return;
-        }
-    }
 }

@@ -2,16 +2,17 @@
 
 use crate::orders::{LeasePart, Order};
 use crate::supervisor::Supervisor;
-use crate::supervisor::accept::{HELLO_TIME, descriptor};
+use crate::supervisor::accept::HELLO_TIME;
 use crate::supervisor::leases::{kill, now};
 use crate::supervisor::pool::{Pool, Worker};
 use crate::token::{self, Claims, from_base64url, to_base64url};
 use ring::rand::{SecureRandom, SystemRandom};
 use sluice_protocol::handshake::{Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode};
 use sluice_protocol::{EXACT_BOUNDS, PINNED_MEMORY, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_transport::tls::Keys;
 use sluice_transport::{Stream, read_handshake, write_handshake};
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,6 +36,12 @@ impl Read for Until<'_> {
     }
 }
 
+/// What a worker gets of a connection.
+fn parts(stream: Stream) -> io::Result<(OwnedFd, Option<Keys>)> {
+    stream.set_timeout(None)?;
+    stream.into_parts()
+}
+
 /// A refusal, and its sentence.
 type Refusal = (RefusedCode, String);
 
@@ -54,8 +61,9 @@ impl Supervisor {
         let deadline = Instant::now() + HELLO_TIME;
         write_handshake(&mut stream, &challenge)?;
         let frame = read_handshake(&mut Until { stream: &mut stream, deadline })?;
-        if frame.header.opcode != opcode::HELLO {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a hello"));
+        // The connection may go to another process: a client waits for its answer.
+        if frame.header.opcode != opcode::HELLO || stream.holds_bytes() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a hello alone"));
         }
         let hello = Hello::decode(&frame.payload).map_err(io::Error::other)?;
         let refused = match self.verify(&hello, &nonce) {
@@ -125,14 +133,14 @@ impl Supervisor {
             if let Some(resume) = hello.resume.as_ref().filter(|resume| resume.session_id == claims.sid) {
                 let has = |name: &str| hello.features.iter().any(|feature| feature == name);
                 let shared = stream.is_unix() && has(SHARED_LANES);
-                let connection = descriptor(stream)?;
+                let (connection, tls) = parts(stream)?;
                 if let Some(worker) = pool.workers.get_mut(id) {
                     let order = match hello.lane {
-                        Some(index) => Order::Lane { index, shared },
-                        None if has(PINNED_MEMORY) => Order::Pinned,
+                        Some(index) => Order::Lane { tls, index, shared },
+                        None if has(PINNED_MEMORY) => Order::Pinned { tls },
                         None => {
                             worker.connected = true;
-                            Order::Connection { received: resume.received }
+                            Order::Connection { tls, received: resume.received }
                         }
                     };
                     worker.channel.send(&order, &[connection.as_fd()])?;
@@ -190,8 +198,9 @@ impl Supervisor {
         pool.workers.insert(id, worker);
         drop(pool);
         Arc::clone(self).attend(id, fresh.child, Arc::clone(&channel));
-        let connection = descriptor(stream)?;
+        let (connection, tls) = parts(stream)?;
         let order = Order::Start {
+            tls,
             backend: self.backend.clone(),
             device: Box::new(device),
             lease,

@@ -10,7 +10,7 @@ use sluice_protocol::messages::{Goodbye, Request};
 use sluice_protocol::{Frame, HEADER_BYTES, ReplySink, opcode};
 use sluice_transport::silence::is_silent;
 use sluice_transport::spin::readable_within;
-use sluice_transport::{FrameReader, Spin};
+use sluice_transport::{FrameReader, ReadHalf, Spin};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -48,7 +48,7 @@ pub enum End {
 }
 
 /// Ends a connection from another thread; its reader sees the end.
-pub fn hang_up(connection: &File) {
+pub fn hang_up(connection: &impl AsRawFd) {
     // SAFETY: a valid descriptor; failure (not a socket, not connected) leaves nothing to do.
     unsafe { libc::shutdown(connection.as_raw_fd(), libc::SHUT_RDWR) };
 }
@@ -69,7 +69,12 @@ pub fn linger(connection: &File) {
 }
 
 /// Executes frames until the connection ends.
-pub fn serve(connection: &File, session: &Arc<Mutex<Session>>, outbox: &Arc<Outbox>, behind: &Arc<Behind>) -> End {
+pub fn serve(
+    connection: &mut ReadHalf,
+    session: &Arc<Mutex<Session>>,
+    outbox: &Arc<Outbox>,
+    behind: &Arc<Behind>,
+) -> End {
     match frames(connection, session, outbox, behind) {
         Ok(end) => end,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -90,25 +95,27 @@ fn invalid(error: impl std::fmt::Display) -> io::Error {
 }
 
 fn frames(
-    connection: &File,
+    connection: &mut ReadHalf,
     session: &Arc<Mutex<Session>>,
     outbox: &Arc<Outbox>,
     behind: &Arc<Behind>,
 ) -> io::Result<End> {
     let sink: Arc<dyn ReplySink> = Arc::clone(outbox) as Arc<dyn ReplySink>;
+    let socket = connection.as_raw_fd();
     let mut reader = FrameReader::new(connection);
     let mut frame = Frame { header: Header::default(), payload: Vec::new() };
     let mut unconfirmed_bytes = 0;
     let mut confirmed = 0;
     let mut spin = Spin::default();
     loop {
-        if !reader.has_frame() && !spin.until(|| readable_within(connection.as_raw_fd(), 0)) {
+        let ready = reader.has_frame() || reader.source().holds_bytes();
+        if !ready && !spin.until(|| readable_within(socket, 0)) {
             let began = Instant::now();
-            if outbox.unconfirmed() > 0 && !readable_within(connection.as_raw_fd(), ACK_MILLISECONDS) {
+            if outbox.unconfirmed() > 0 && !readable_within(socket, ACK_MILLISECONDS) {
                 outbox.send_unnumbered(opcode::ACK, &[]);
             }
-            while !readable_within(connection.as_raw_fd(), LOOK_EVERY) {
-                if is_silent(connection.as_raw_fd()) {
+            while !readable_within(socket, LOOK_EVERY) {
+                if is_silent(socket) {
                     return Ok(End::Lost);
                 }
             }

@@ -32,7 +32,7 @@ use sluice_transport::shared::Memory;
 use sluice_transport::{Lanes, Stream, write_handshake};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -52,7 +52,7 @@ const SETTLES_A_REPORT: u32 = 5;
 
 /// A client's connection and the last frame that it has received.
 struct Arrival {
-    connection: File,
+    connection: Stream,
     received: u64,
 }
 
@@ -76,11 +76,12 @@ pub fn main() -> io::Result<()> {
     // SAFETY: the supervisor puts the socket there before exec, and nothing else in this process owns it.
     let supervisor = Arc::new(unsafe { Channel::from_raw(SUPERVISOR_DESCRIPTOR) });
     let Some((order, descriptors)) = supervisor.receive::<Order>()? else { return Ok(()) };
-    let Order::Start { backend, device: report, lease, ranges, return_seconds, nonce, exact_bounds } = order else {
+    let Order::Start { tls, backend, device: report, lease, ranges, return_seconds, nonce, exact_bounds } = order
+    else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first order is not a start"));
     };
     let [account, connection, bell] = take(descriptors)?;
-    let connection = File::from(connection);
+    let connection = Stream::from_parts(connection, tls)?;
     let outbox = Arc::new(Outbox::default());
     let observer = {
         let outbox = Arc::clone(&outbox);
@@ -112,8 +113,16 @@ pub fn main() -> io::Result<()> {
         },
         Err(error) => Refused { code: RefusedCode::Unavailable, text: error.to_string() },
     };
-    outbox.connect(connection, (opcode::REFUSED, refusal.encode()), 0);
+    let (_, writing) = connection.split()?;
+    outbox.connect(writing, (opcode::REFUSED, refusal.encode()), 0);
     supervisor.send(&Report::Closed { clean: true }, &[])
+}
+
+/// A further descriptor of a connection, to end it from another thread than the two that use it.
+fn copy(connection: &Stream) -> io::Result<File> {
+    // SAFETY: the descriptor is open as long as the connection lives.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(connection.as_raw_fd()) };
+    Ok(File::from(descriptor.try_clone_to_owned()?))
 }
 
 fn take(descriptors: Vec<OwnedFd>) -> io::Result<[OwnedFd; 3]> {
@@ -166,11 +175,11 @@ fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn work(session: Session, greeting: Greeting, connection: File, supervisor: &Channel) -> io::Result<()> {
+fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &Channel) -> io::Result<()> {
     let session = Arc::new(Mutex::new(session));
     let greeting = Arc::new(greeting);
     let (arrivals, arriving) = channel();
-    let mut current = connection.try_clone()?;
+    let mut current = copy(&connection)?;
     let _ = arrivals.send(Arrival { connection, received: 0 });
     lock(&session).report(&Report::Opened);
     let frames = Arc::clone(&session);
@@ -232,10 +241,10 @@ fn serve(session: &Shared, greeting: &Greeting, arriving: &Receiver<Arrival>) ->
         Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk))
     };
     while let Some(arrival) = next_arrival(session, arriving, return_time) {
-        let Ok(writing) = arrival.connection.try_clone() else { return false };
+        let Ok((mut reading, writing)) = arrival.connection.split() else { return false };
         let welcome = greeting.welcome(&lock(session));
         greeting.outbox.connect(writing, (opcode::WELCOME, welcome.encode()), arrival.received);
-        let end = link::serve(&arrival.connection, session, &greeting.outbox, &behind);
+        let end = link::serve(&mut reading, session, &greeting.outbox, &behind);
         greeting.outbox.disconnect();
         match end {
             link::End::Lost => lock(session).report(&Report::Lost),
@@ -256,11 +265,10 @@ fn end(session: &Session, clean: bool) -> ! {
 fn serve_lane(
     lanes: &Arc<Lanes>,
     index: u16,
-    connection: OwnedFd,
+    mut stream: Stream,
     mut welcome: Welcome,
     shared: bool,
 ) -> io::Result<()> {
-    let mut stream = Stream::from_fd(connection)?;
     // Without memory to share, the socket carries everything.
     let memory = if shared && index < MOST_SHARED_LANES { Memory::create().ok() } else { None };
     if memory.is_some() {
@@ -275,8 +283,7 @@ fn serve_lane(
 
 /// Takes the client's memory file from a connection that brings nothing else, and answers with one byte whether copies
 /// from and to it are possible.
-fn take_pinned(session: &Shared, connection: OwnedFd, welcome: &Welcome) -> io::Result<()> {
-    let mut stream = Stream::from_fd(connection)?;
+fn take_pinned(session: &Shared, mut stream: Stream, welcome: &Welcome) -> io::Result<()> {
     stream.set_timeout(Some(HAND_OVER_TIME))?;
     write_handshake(&mut stream, welcome)?;
     let file = stream.take_over()?;
@@ -299,15 +306,15 @@ fn carry_out(
 ) -> io::Result<()> {
     match order {
         Order::Start { .. } => return Err(io::Error::new(io::ErrorKind::InvalidData, "a second start")),
-        Order::Connection { received } => {
+        Order::Connection { tls, received } => {
             if let Some(connection) = descriptors.into_iter().next() {
-                let connection = File::from(connection);
+                let connection = Stream::from_parts(connection, tls)?;
                 link::hang_up(current);
-                *current = connection.try_clone()?;
+                *current = copy(&connection)?;
                 let _ = arrivals.send(Arrival { connection, received });
             }
         }
-        Order::Lane { index, shared } => {
+        Order::Lane { tls, index, shared } => {
             if let Some(connection) = descriptors.into_iter().next() {
                 let (lanes, welcome) = {
                     let session = lock(session);
@@ -315,17 +322,19 @@ fn carry_out(
                 };
                 let serve = move || {
                     // A lane that breaks comes back; until then the others carry its pieces.
-                    let _ = serve_lane(&lanes, index, connection, welcome, shared);
+                    let serve = |stream| serve_lane(&lanes, index, stream, welcome, shared);
+                    let _ = Stream::from_parts(connection, tls).and_then(serve);
                 };
                 std::thread::Builder::new().name(format!("lane-in-{index}")).spawn(serve)?;
             }
         }
-        Order::Pinned => {
+        Order::Pinned { tls } => {
             if let Some(connection) = descriptors.into_iter().next() {
                 let (session, welcome) = (Arc::clone(session), greeting.welcome(&lock(session)));
                 let take = move || {
                     // A client whose memory does not come copies by lanes.
-                    let _ = take_pinned(&session, connection, &welcome);
+                    let take = |stream| take_pinned(&session, stream, &welcome);
+                    let _ = Stream::from_parts(connection, tls).and_then(take);
                 };
                 std::thread::Builder::new().name("pinned".to_owned()).spawn(take)?;
             }

@@ -2,8 +2,8 @@
 
 use sluice_protocol::frame::{Header, put_frame, widen_ack};
 use sluice_protocol::{ReplySink, opcode};
+use sluice_transport::WriteHalf;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub struct Outbox {
 
 #[derive(Default)]
 struct State {
-    connection: Option<File>,
+    connection: Option<WriteHalf>,
     last: u64,
     /// The last frame that the client has confirmed.
     confirmed: u64,
@@ -69,7 +69,7 @@ impl Outbox {
     }
 
     /// Starts to write to a connection: first the handshake's answer, then what the client has not received.
-    pub fn connect(&self, connection: File, greeting: (u16, Vec<u8>), client_has: u64) {
+    pub fn connect(&self, connection: WriteHalf, greeting: (u16, Vec<u8>), client_has: u64) {
         let mut state = self.lock();
         state.connection = Some(connection);
         let mut frame = Vec::new();
@@ -133,7 +133,6 @@ impl ReplySink for Outbox {
 mod tests {
     use super::*;
     use std::io::Read;
-    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
     fn frames(stream: &mut UnixStream, count: usize) -> Vec<Header> {
@@ -152,14 +151,14 @@ mod tests {
     fn a_client_that_comes_back_gets_what_it_missed_and_nothing_twice() {
         let outbox = Outbox::default();
         let (near, mut far) = UnixStream::pair().expect("pair");
-        outbox.connect(File::from(OwnedFd::from(near)), (opcode::WELCOME, vec![]), 0);
+        outbox.connect(WriteHalf::Unix(near), (opcode::WELCOME, vec![]), 0);
         (0..3).for_each(|_| outbox.send(opcode::REPLY, 1, b"x"));
         assert_eq!(frames(&mut far, 4).iter().map(|header| header.seq).collect::<Vec<_>>(), [0, 1, 2, 3]);
         outbox.confirm(1);
         outbox.disconnect();
         outbox.send(opcode::REPLY, 1, b"y");
         let (near, mut far) = UnixStream::pair().expect("pair");
-        outbox.connect(File::from(OwnedFd::from(near)), (opcode::WELCOME, vec![]), 2);
+        outbox.connect(WriteHalf::Unix(near), (opcode::WELCOME, vec![]), 2);
         assert_eq!(frames(&mut far, 3).iter().map(|header| header.seq).collect::<Vec<_>>(), [0, 3, 4]);
     }
 

@@ -81,12 +81,8 @@ fn a_session_is_taken_up_only_by_its_own_key() {
     owner.alloc(MIB).expect("undisturbed");
 }
 
-#[test]
-fn another_major_version_is_told_which_one_is_spoken() {
-    let gpud = Gpud::start(&[]);
-    let mut stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
-    read_handshake(&mut stream).expect("challenge");
-    let hello = Hello {
+fn of_another_version() -> Hello {
+    Hello {
         version: [99, 0],
         features: vec![],
         token: String::new(),
@@ -95,11 +91,37 @@ fn another_major_version_is_told_which_one_is_spoken() {
         resume: None,
         lane: None,
         pid: 0,
-    };
-    write_handshake(&mut stream, &hello).expect("sent");
+    }
+}
+
+#[test]
+fn another_major_version_is_told_which_one_is_spoken() {
+    let gpud = Gpud::start(&[]);
+    let mut stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    read_handshake(&mut stream).expect("challenge");
+    write_handshake(&mut stream, &of_another_version()).expect("sent");
     let frame = read_handshake(&mut stream).expect("answer");
     assert_eq!(frame.header.opcode, opcode::REFUSED);
     assert!(String::from_utf8_lossy(&frame.payload).contains("version"));
+}
+
+#[test]
+fn an_encrypted_connection_begins_with_a_hello_alone() {
+    let gpud = Gpud::start(&["--listen", "tls://127.0.0.1:0"]);
+    let connect = || {
+        let mut stream = Stream::connect(&gpud.address, gpud.pin.as_ref(), PATIENCE).expect("connected");
+        read_handshake(&mut stream).expect("challenge");
+        stream
+    };
+    let mut hello = Vec::new();
+    write_handshake(&mut hello, &of_another_version()).expect("written");
+    let mut alone = connect();
+    alone.write_all(&hello).expect("sent");
+    assert_eq!(read_handshake(&mut alone).expect("answer").header.opcode, opcode::REFUSED);
+    // What the same record holds behind it would be lost to the worker.
+    let mut longer = connect();
+    longer.write_all(&[&hello[..], &[0; 10]].concat()).expect("sent");
+    assert!(read_handshake(&mut longer).is_err());
 }
 
 #[test]

@@ -2,9 +2,8 @@
 
 use crate::support::broker::Broker;
 use crate::support::{
-    ADD_ONE, BASE64URL, Client, ENDLESS, Gpud, HelloError, PATIENCE, WAITING, hello, key, processor_time, range, sign,
+    ADD_ONE, Client, ENDLESS, Gpud, HelloError, PATIENCE, WAITING, hello, key, pin_of, processor_time, range, sign,
 };
-use base64::Engine as _;
 use sluice_gpud::control::messages::{BrokerMessage, EndMode, GpudMessage, LeaseUsage, RunningKernel};
 use sluice_protocol::control::HostReached;
 use sluice_protocol::handshake::RefusedCode;
@@ -49,8 +48,7 @@ fn an_encrypted_line_is_pinned_by_the_fingerprint_in_the_hello() {
     let gpud = Gpud::join(&mut broker, &["--listen", "tls://127.0.0.1:0"]);
     let hello = broker.welcome(1, &["lea-1"]);
     assert!(hello["dataAddress"].as_str().is_some_and(|address| address.starts_with("tls://")), "{hello}");
-    let pin = BASE64URL.decode(hello["tlsFingerprint"].as_str().expect("told")).expect("base64url");
-    let pin: [u8; 32] = pin.try_into().expect("SHA-256");
+    let pin = pin_of(hello["tlsFingerprint"].as_str().expect("told"));
     assert!(Stream::connect(&gpud.address, Some(&[0; 32]), PATIENCE).is_err(), "another certificate is not trusted");
     let stream = Stream::connect(&gpud.address, Some(&pin), PATIENCE).expect("pinned");
     let owner = key(99);

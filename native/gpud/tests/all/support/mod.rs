@@ -54,10 +54,17 @@ pub fn nvml_stand_in() -> PathBuf {
     library
 }
 
+/// The fingerprint of a certificate, as gpud tells it.
+pub fn pin_of(text: &str) -> [u8; 32] {
+    BASE64URL.decode(text).expect("base64url").try_into().expect("SHA-256")
+}
+
 /// A gpud process; ended and removed with the value.
 pub struct Gpud {
     pub child: Child,
     pub address: Address,
+    /// Of its certificate, where it listens with TLS.
+    pub pin: Option<[u8; 32]>,
     pub state: PathBuf,
     pub device: String,
     /// Under which name tokens address it.
@@ -107,8 +114,9 @@ impl Gpud {
         let ready: Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(ready["ready"], "gpud");
         let address = ready["address"].as_str().expect("address").parse().expect("address");
+        let pin = ready["tlsFingerprint"].as_str().map(pin_of);
         let device = devices[0]["uuid"].as_str().expect("uuid").to_owned();
-        Gpud { child, address, state, device, server_id: server_id.to_owned() }
+        Gpud { child, address, pin, state, device, server_id: server_id.to_owned() }
     }
 
     /// Claims of a good token for a lease with this much memory.
