@@ -408,6 +408,20 @@ pub const OPERATIONS: &[Operation] = &[
         &[("count", U32)],
         "cuOccupancyMaxActiveClusters, or with `potential` cuOccupancyMaxPotentialClusterSize.",
     ),
+    call(
+        436,
+        "TensorMapEncode",
+        &[("map", Named("TensorMap"))],
+        &[("encoded", Bytes)],
+        "cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col. Only answered by a gpud with the feature `tensor-maps`.",
+    ),
+    call(
+        437,
+        "TensorMapReplaceAddress",
+        &[("encoded", Bytes), ("address", U64)],
+        &[("encoded", Bytes)],
+        "cuTensorMapReplaceAddress. Only answered by a gpud with the feature `tensor-maps`.",
+    ),
     // Graphs
     call(
         448,

@@ -9,6 +9,7 @@ use crate::types::{
     ModuleInfo, Running, StreamId,
 };
 use crate::window::{Opened, Way};
+use sluice_protocol::tensor_map::{TENSOR_MAP_BYTES, TensorMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -225,6 +226,17 @@ pub trait Device: Send + Sync {
         Err(CudaError::new(code::NOT_SUPPORTED, "this GPU has no thread block clusters"))
     }
 
+    /// Encodes a tensor map whose lists are whole.
+    fn encode_tensor_map(&self, map: &TensorMap) -> CudaResult<[u8; TENSOR_MAP_BYTES]> {
+        let _ = map;
+        Err(no_tensor_maps())
+    }
+    /// Gives an encoded tensor map another address.
+    fn move_tensor_map(&self, map: [u8; TENSOR_MAP_BYTES], address: u64) -> CudaResult<[u8; TENSOR_MAP_BYTES]> {
+        let _ = (map, address);
+        Err(no_tensor_maps())
+    }
+
     /// Calls back when everything issued before has run.
     fn synchronize(&self, done: Done<()>) -> CudaResult<()>;
 
@@ -290,6 +302,10 @@ pub trait Device: Send + Sync {
 
     /// Stops running kernels as soon as possible; their error is 702.
     fn cancel(&self);
+}
+
+fn no_tensor_maps() -> CudaError {
+    CudaError::new(code::NOT_SUPPORTED, "this GPU has no tensor maps")
 }
 
 fn computed_by_the_client() -> CudaError {

@@ -4,6 +4,7 @@
 //! hand-written functions in [`driver`] and [`runtime`]. [`session`] and [`connection`] speak with gpud; [`owner`] speaks with the
 //! broker and serves the lease to child processes; [`request`] is the door for Python.
 
+pub mod answers;
 pub mod arena;
 pub mod bulk;
 pub mod connection;

@@ -9,7 +9,7 @@ use crate::driver::capture::Captures;
 use crate::driver::context::Current;
 use crate::driver::graph::Graphs;
 use crate::driver::link_input::Part;
-use crate::driver::{occupancy, ready};
+use crate::driver::{occupancy, ready, tensor_map};
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, NOT_FOUND};
 use crate::image;
 use crate::progress::Progress;
@@ -91,7 +91,8 @@ pub struct Objects {
     pub pools: Table<Pool>,
     pub graphs: Graphs,
     pub captures: Captures,
-    pub occupancy: occupancy::Cache,
+    pub occupancy: occupancy::OccupancyCache,
+    pub tensor_maps: tensor_map::TensorMapCache,
     /// Allocations that came from a pool: address → pool and bytes.
     pub from_pools: Mutex<HashMap<u64, (u64, u64)>>,
     pub libraries: crate::library::Objects,

@@ -20,10 +20,10 @@ static void *driver(const char *name) {
     return found;
 }
 
-static int download(void *to, uint64_t from, size_t bytes) {
+static inline int download(void *to, uint64_t from, size_t bytes) {
     return ((int (*)(void *, uint64_t, size_t))driver("cuMemcpyDtoH_v2"))(to, from, bytes);
 }
 
-static int upload(uint64_t to, const void *from, size_t bytes) {
+static inline int upload(uint64_t to, const void *from, size_t bytes) {
     return ((int (*)(uint64_t, const void *, size_t))driver("cuMemcpyHtoD_v2"))(to, from, bytes);
 }

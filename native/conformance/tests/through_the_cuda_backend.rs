@@ -4,7 +4,7 @@
 use serde_json::Value;
 use sluice_conformance::gpud::native_dir;
 use sluice_conformance::programs::programs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Variables by which a client finds the owner of its lease.
@@ -32,22 +32,40 @@ fn chain_with(driver: &[&str], options: &[&str], command: &[&str]) -> Output {
         .expect("runs")
 }
 
+/// Compiles one of `standins/` under a library's name, in a folder of its own, which is removed with the value.
+struct StandIn(PathBuf);
+
+impl StandIn {
+    fn new(name: &str, soname: &str, flags: &[&str]) -> Self {
+        let folder = std::env::temp_dir().join(format!("sluice-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("standins").join(name).with_extension("c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-pthread"]);
+        compiler.arg(format!("-Wl,-soname,{soname}")).arg("-o").arg(folder.join(soname));
+        assert!(compiler.arg(source).arg("-ldl").args(flags).status().expect("cc").success());
+        Self(folder)
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a program of `python/` in a chain with these options; the program ends by saying that all is well.
+fn run_python(name: &str, driver: &[&str], options: &[&str]) {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(name).with_extension("py");
+    let options = [&["--no-attach"], options].concat();
+    let output = chain_with(driver, &options, &["python3", &program.display().to_string()]);
+    assert!(output.status.success() && output.stdout.ends_with(b"ok\n"), "{}", text(&output));
+}
+
 /// Runs a program of `python/` on a GPU server that has our stand-in for one of NVIDIA's libraries.
 fn on_a_stand_in(name: &str, soname: &str) {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = std::env::temp_dir().join(format!("sluice-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-pthread"]);
-    compiler.arg(format!("-Wl,-soname,{soname}")).arg("-o").arg(folder.join(soname));
-    let compiled = compiler.arg(here.join("standins").join(name).with_extension("c")).arg("-ldl").status();
-    assert!(compiled.expect("cc").success());
-    let program = here.join("python").join(name).with_extension("py");
-    let libraries = folder.display().to_string();
-    let output =
-        chain_with(&["--libraries", &libraries], &["--no-attach"], &["python3", &program.display().to_string()]);
-    let _ = std::fs::remove_dir_all(&folder);
-    assert!(output.status.success() && output.stdout.ends_with(b"ok\n"), "{}", text(&output));
+    let stand_in = StandIn::new(name, soname, &[]);
+    run_python(name, &["--libraries", &stand_in.0.display().to_string()], &[]);
 }
 
 fn text(output: &Output) -> String {
@@ -118,6 +136,14 @@ fn structures_of_the_program_stand_for_those_of_the_hosts_cusparselt() {
 #[test]
 fn communicators_of_the_hosts_nccl_span_processes() {
     on_a_stand_in("nccl", "libnccl.so.2");
+}
+
+#[test]
+fn tensor_maps_are_the_drivers() {
+    let libraries = format!("-L{}", native_dir().display());
+    let stand_in = StandIn::new("driver", "libdriver.so", &[&libraries, "-Wl,--no-as-needed", "-lcuda"]);
+    let driver = format!("--gpud=--driver={}", stand_in.0.join("libdriver.so").display());
+    run_python("tensor_maps", &[], &[&driver]);
 }
 
 /// As PyTorch's expandable segments are.

@@ -15,6 +15,7 @@ pub mod handshake;
 pub mod library;
 pub mod opcode;
 pub mod reply;
+pub mod tensor_map;
 pub mod types;
 pub mod wire;
 
@@ -30,7 +31,7 @@ pub const VERSION_MAJOR: u16 = 2;
 /// See [`VERSION_MAJOR`]; what a minor version adds is named in `features` of the handshake.
 pub const VERSION_MINOR: u16 = 0;
 /// What has been added since: a gpud names it in its welcome, and a client uses nothing that is not named there.
-pub const FEATURES: &[&str] = &[PTX_CHECK, MODULE_STORE, PRINT_LIMIT, STACK_LIMIT, PINNED_MEMORY];
+pub const FEATURES: &[&str] = &[PTX_CHECK, MODULE_STORE, PRINT_LIMIT, STACK_LIMIT, PINNED_MEMORY, TENSOR_MAPS];
 /// gpud answers [`messages::PtxCheck`].
 pub const PTX_CHECK: &str = "ptx-check";
 /// gpud keeps images beyond the session that sent them and answers [`messages::ModuleFind`].
@@ -42,6 +43,8 @@ pub const STACK_LIMIT: &str = "stack-limit";
 /// gpud takes [`messages::PinnedOpen`]. With `resume` in a hello on a Unix socket: behind the welcome, this connection
 /// brings the memory file in which the client's page-locked memory lies, and nothing else.
 pub const PINNED_MEMORY: &str = "pinned-memory";
+/// gpud answers [`messages::TensorMapEncode`].
+pub const TENSOR_MAPS: &str = "tensor-maps";
 /// In a session's hello: accesses are to be checked against the bytes that were asked for, where the device can do that;
 /// else an allocation is accessible to the end of its granule, as on a card.
 pub const EXACT_BOUNDS: &str = "exact-bounds";

@@ -1,4 +1,4 @@
-//! CUDA arrays, textures, surfaces and tensor maps.
+//! CUDA arrays, textures, surfaces, and the tensor maps that are refused.
 
 use crate::function::Function;
 
@@ -85,11 +85,10 @@ pub(super) const REFUSED: &[Function] = refused! {
         cuTexRefSetMipmapLevelClamp 5000,
         cuTexRefSetMipmappedArray 5000,
     }
-    "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies" {
-        cuTensorMapEncodeIm2col 12000,
+    "the GPU server's driver may be older than this function; use a map that cuTensorMapEncodeIm2col encodes" {
         cuTensorMapEncodeIm2colWide 12080,
-        cuTensorMapEncodeTiled 12000,
-        cuTensorMapReplaceAddress 12000,
+    }
+    "the GPU server's driver may be older than this function; the class that a map is encoded with is right for it" {
         cuTensorMapSetAllocationClass 13050,
     }
 };

@@ -20,6 +20,7 @@ mod occupancy;
 mod pointer;
 mod pool;
 mod stream;
+mod tensor_map;
 mod vmm;
 
 use crate::function::Function;
@@ -46,6 +47,7 @@ const ALL: &[&[Function]] = &[
     launch::SERVED,
     launch::REFUSED,
     occupancy::SERVED,
+    tensor_map::SERVED,
     stream::SERVED,
     event::SERVED,
     graph::SERVED,

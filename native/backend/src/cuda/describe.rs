@@ -13,12 +13,12 @@ const ATTRIBUTES: std::ops::RangeInclusive<u32> = 1..=148;
 /// processes, of graphics or of the fabric (HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, WIN32_HANDLE and WIN32_KMT_HANDLE,
 /// TIMELINE_SEMAPHORE_INTEROP, MEMPOOL_SUPPORTED_HANDLE_TYPES, IPC_EVENT, HANDLE_TYPE_FABRIC, MULTICAST, D3D12_CIG,
 /// VULKAN_CIG) or for other devices (GPU_DIRECT_RDMA_WITH_CUDA_VMM, GPU_DIRECT_RDMA, DMA_BUF); arrays in pieces
-/// (SPARSE_CUDA_ARRAY, DEFERRED_MAPPING_CUDA_ARRAY); tensor maps (TENSOR_MAP_ACCESS); decompression
+/// (SPARSE_CUDA_ARRAY, DEFERRED_MAPPING_CUDA_ARRAY); decompression
 /// (MEM_DECOMPRESS_ALGORITHM_MASK and _MAXIMUM_LENGTH); and memory of the host made by the device's calls (HOST_NUMA_
 /// and HOST_: VIRTUAL_MEMORY_MANAGEMENT, MEMORY_POOLS, MULTINODE_IPC, ALLOC_DMA_BUF).
-const NOT_LENT: [u32; 32] = [
-    19, 41, 83, 88, 89, 91, 100, 101, 103, 104, 105, 110, 112, 114, 116, 119, 121, 124, 125, 127, 128, 132, 135, 136,
-    137, 138, 141, 142, 143, 144, 145, 146,
+const NOT_LENT: [u32; 31] = [
+    19, 41, 83, 88, 89, 91, 100, 101, 103, 104, 105, 110, 112, 114, 116, 119, 121, 124, 125, 128, 132, 135, 136, 137,
+    138, 141, 142, 143, 144, 145, 146,
 ];
 /// What contexts and libraries take of a device besides what programs ask for; not lent.
 const RESERVE_BYTES: u64 = 1 << 30;

@@ -3,6 +3,7 @@
 
 use crate::error::{CudaError, CudaResult, code};
 use crate::types::Fill;
+use sluice_protocol::tensor_map::TENSOR_MAP_BYTES;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
@@ -187,6 +188,10 @@ pub struct MemoryNode {
     pub flags: c_uint,
 }
 
+/// `CUtensorMap`.
+#[repr(C, align(64))]
+pub struct EncodedTensorMap(pub [u8; TENSOR_MAP_BYTES]);
+
 /// `CUuuid`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -307,6 +312,15 @@ driver! {
     occupancy_shared = "cuOccupancyAvailableDynamicSMemPerBlock" (*mut usize, Handle, c_int, c_int);
     occupancy_clusters = "cuOccupancyMaxActiveClusters" (*mut c_int, Handle, *const LaunchDescription);
     occupancy_cluster_size = "cuOccupancyMaxPotentialClusterSize" (*mut c_int, Handle, *const LaunchDescription);
+    tensor_map_tiled = "cuTensorMapEncodeTiled" (
+        *mut EncodedTensorMap, c_uint, c_uint, Pointer, *const u64, *const u64, *const c_uint, *const c_uint, c_uint,
+        c_uint, c_uint, c_uint
+    );
+    tensor_map_columns = "cuTensorMapEncodeIm2col" (
+        *mut EncodedTensorMap, c_uint, c_uint, Pointer, *const u64, *const u64, *const c_int, *const c_int, c_uint,
+        c_uint, *const c_uint, c_uint, c_uint, c_uint, c_uint
+    );
+    tensor_map_move = "cuTensorMapReplaceAddress" (*mut EncodedTensorMap, Pointer);
     graph_create = "cuGraphCreate" (*mut Handle, c_uint);
     graph_destroy = "cuGraphDestroy" (Handle);
     graph_add_empty = "cuGraphAddEmptyNode" (*mut Handle, Handle, *const Handle, usize);

@@ -43,11 +43,12 @@ use crate::types::{
     LibraryCall, ModuleId, ModuleInfo, Running, StreamId,
 };
 use crate::window::{Opened, Way};
-use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, Handle, LaunchDescription};
+use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, EncodedTensorMap, Handle, LaunchDescription};
 use memory::Memory;
 use outgoing::Outgoing;
 use pinned::Pinned;
 use printed::Printed;
+use sluice_protocol::tensor_map::{MOST_DIMENSIONS, TENSOR_MAP_BYTES, TensorMap, TensorWindow};
 use sluice_softgpu::plain_name;
 use staging::Staging;
 use std::collections::HashMap;
@@ -892,6 +893,73 @@ impl Device for CudaDevice {
             })
         })?;
         Ok(count as u32)
+    }
+
+    fn encode_tensor_map(&self, map: &TensorMap) -> CudaResult<[u8; TENSOR_MAP_BYTES]> {
+        /// Room for all dimensions, however many the driver looks at.
+        fn padded<T: Copy + Default>(list: &[T]) -> [T; MOST_DIMENSIONS] {
+            std::array::from_fn(|index| list.get(index).copied().unwrap_or_default())
+        }
+        let driver = self.shared.enter()?;
+        let mut encoded = EncodedTensorMap([0; TENSOR_MAP_BYTES]);
+        let (sizes, strides, steps) = (padded(&map.sizes), padded(&map.strides), padded(&map.element_strides));
+        let (rank, [interleave, swizzle, promotion, fill]) = (map.sizes.len() as u32, map.modes);
+        let (sizes, strides, steps) = (sizes.as_ptr(), strides.as_ptr(), steps.as_ptr());
+        let status = match &map.window {
+            TensorWindow::Tiled(window) => {
+                let window = padded(window);
+                // SAFETY: the driver writes the map and reads at most five numbers of each array.
+                unsafe {
+                    (driver.tensor_map_tiled)(
+                        &mut encoded,
+                        map.data_type,
+                        rank,
+                        map.address,
+                        sizes,
+                        strides,
+                        window.as_ptr(),
+                        steps,
+                        interleave,
+                        swizzle,
+                        promotion,
+                        fill,
+                    )
+                }
+            }
+            TensorWindow::Columns { lower, upper, channels, pixels } => {
+                let (lower, upper) = (padded(lower), padded(upper));
+                // SAFETY: as above.
+                unsafe {
+                    (driver.tensor_map_columns)(
+                        &mut encoded,
+                        map.data_type,
+                        rank,
+                        map.address,
+                        sizes,
+                        strides,
+                        lower.as_ptr(),
+                        upper.as_ptr(),
+                        *channels,
+                        *pixels,
+                        steps,
+                        interleave,
+                        swizzle,
+                        promotion,
+                        fill,
+                    )
+                }
+            }
+        };
+        self.shared.check(status)?;
+        Ok(encoded.0)
+    }
+
+    fn move_tensor_map(&self, map: [u8; TENSOR_MAP_BYTES], address: u64) -> CudaResult<[u8; TENSOR_MAP_BYTES]> {
+        let driver = self.shared.enter()?;
+        let mut encoded = EncodedTensorMap(map);
+        // SAFETY: the driver changes the map.
+        self.shared.check(unsafe { (driver.tensor_map_move)(&mut encoded, address) })?;
+        Ok(encoded.0)
     }
 
     fn create_stream(&self, stream: StreamId, flags: u32, priority: i32) -> CudaResult<()> {

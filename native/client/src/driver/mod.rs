@@ -27,6 +27,7 @@ pub mod pool;
 mod ptx_link;
 pub mod rectangle;
 pub mod stream;
+pub mod tensor_map;
 pub mod vmm;
 
 pub use capture::*;
@@ -54,6 +55,7 @@ pub use pointer::*;
 pub use pool::*;
 pub use rectangle::*;
 pub use stream::*;
+pub use tensor_map::*;
 pub use vmm::*;
 
 use crate::device::Device;

@@ -4,6 +4,7 @@
 use super::function::info;
 use super::launch::{self, LaunchConfig, is_software};
 use super::{module, put};
+use crate::answers::Answers;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::objects::{Function, attribute_of};
@@ -12,45 +13,17 @@ use crate::session::Session;
 use sluice_protocol::graph::LaunchAttribute;
 use sluice_protocol::messages::{OccupancyBlocks, OccupancyClusters, OccupancyShared};
 use sluice_protocol::{FunctionInfo, cuda};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What a driver has answered.
-#[derive(Default)]
-pub struct Cache {
-    answers: Mutex<HashMap<Question, u64>>,
-}
+pub type OccupancyCache = Answers<OccupancyQuestion, u64>;
 
 /// A question to a driver, about a function in one generation.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Question {
+pub enum OccupancyQuestion {
     Blocks { generation: u64, function: u64, threads: u32, shared: u64, flags: u32 },
     Shared { generation: u64, function: u64, blocks: u32, threads: u32 },
     Clusters { generation: u64, function: u64, sizes: [u32; 7], attributes: Vec<(u32, [u8; 64])>, potential: bool },
-}
-
-/// Answers of drivers that are kept; more are asked again.
-const KEPT: usize = 4096;
-
-impl Cache {
-    fn answer(&self, question: Question, ask: impl FnOnce() -> CudaResult<u64>) -> CudaResult<u64> {
-        let lock = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(answer) = lock().get(&question) {
-            return Ok(*answer);
-        }
-        let answer = ask()?;
-        let mut answers = lock();
-        if answers.len() >= KEPT {
-            answers.clear();
-        }
-        answers.insert(question, answer);
-        Ok(answer)
-    }
-
-    /// A function's attributes changed.
-    pub fn forget(&self) {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
 }
 
 /// Device limits that matter here.
@@ -130,8 +103,8 @@ pub fn resident_blocks(
         return Ok(blocks(&limits(device.process), &info(device, function)?, u64::from(threads), shared));
     };
     let generation = session.generation;
-    let question = Question::Blocks { generation, function: function.handle, threads, shared, flags };
-    device.process.objects.occupancy.answer(question, || {
+    let question = OccupancyQuestion::Blocks { generation, function: function.handle, threads, shared, flags };
+    device.process.objects.occupancy.answer(question, |_| {
         let (module, function) = (function.module.handle, function.resolve(session)?.index);
         let ask = OccupancyBlocks { module, function, block: threads, shared_bytes: shared, flags };
         session.connection.call(&ask).map(|answer| u64::from(answer.blocks))
@@ -228,8 +201,8 @@ pub unsafe fn cuOccupancyAvailableDynamicSMemPerBlock(
         }
         Some(session) => {
             let (generation, threads) = (session.generation, u32::try_from(block).map_err(|_| INVALID_VALUE)?);
-            let question = Question::Shared { generation, function: function.handle, blocks: count, threads };
-            device.process.objects.occupancy.answer(question, || {
+            let question = OccupancyQuestion::Shared { generation, function: function.handle, blocks: count, threads };
+            device.process.objects.occupancy.answer(question, |_| {
                 let (module, function) = (function.module.handle, function.resolve(&session)?.index);
                 let ask = OccupancyShared { module, function, blocks: count, block: threads };
                 session.connection.call(&ask).map(|answer| answer.bytes)
@@ -253,14 +226,14 @@ unsafe fn clusters(out: *mut i32, function: usize, config: *const LaunchConfig, 
     let attributes = unsafe { launch::attributes(device.process, config)? }.list;
     let session = device.session()?;
     let ([gx, gy, gz], [bx, by, bz], shared_bytes) = (config.grid, config.block, config.shared_bytes);
-    let question = Question::Clusters {
+    let question = OccupancyQuestion::Clusters {
         generation: session.generation,
         function: function.handle,
         sizes: [gx, gy, gz, bx, by, bz, shared_bytes],
         attributes: attributes.iter().map(|attribute: &LaunchAttribute| (attribute.id, attribute.value)).collect(),
         potential,
     };
-    let count = device.process.objects.occupancy.answer(question, || {
+    let count = device.process.objects.occupancy.answer(question, |_| {
         let ask = OccupancyClusters {
             module: function.module.handle,
             function: function.resolve(&session)?.index,

@@ -2692,39 +2692,12 @@ pub unsafe extern "C" fn sluice_cuTexRefSetMipmappedArray() -> u32 {
     refused("cuTexRefSetMipmappedArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
 }
 
-/// Entry of `cuTensorMapEncodeIm2col`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2col() -> u32 {
-    refused(
-        "cuTensorMapEncodeIm2col",
-        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
-    )
-}
-
 /// Entry of `cuTensorMapEncodeIm2colWide`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2colWide() -> u32 {
     refused(
         "cuTensorMapEncodeIm2colWide",
-        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
-    )
-}
-
-/// Entry of `cuTensorMapEncodeTiled`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuTensorMapEncodeTiled() -> u32 {
-    refused(
-        "cuTensorMapEncodeTiled",
-        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
-    )
-}
-
-/// Entry of `cuTensorMapReplaceAddress`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuTensorMapReplaceAddress() -> u32 {
-    refused(
-        "cuTensorMapReplaceAddress",
-        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
+        "the GPU server's driver may be older than this function; use a map that cuTensorMapEncodeIm2col encodes",
     )
 }
 
@@ -2733,7 +2706,7 @@ pub unsafe extern "C" fn sluice_cuTensorMapReplaceAddress() -> u32 {
 pub unsafe extern "C" fn sluice_cuTensorMapSetAllocationClass() -> u32 {
     refused(
         "cuTensorMapSetAllocationClass",
-        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
+        "the GPU server's driver may be older than this function; the class that a map is encoded with is right for it",
     )
 }
 
@@ -3551,6 +3524,89 @@ pub unsafe extern "C" fn sluice_cuOccupancyMaxPotentialClusterSize(
     guard("cuOccupancyMaxPotentialClusterSize", || unsafe {
         driver::cuOccupancyMaxPotentialClusterSize(size, function, config)
     })
+}
+
+/// Entry of `cuTensorMapEncodeTiled`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTensorMapEncodeTiled(
+    map: *mut [u8; 128],
+    data_type: u32,
+    rank: u32,
+    address: u64,
+    sizes: *const u64,
+    strides: *const u64,
+    box_sizes: *const u32,
+    element_strides: *const u32,
+    interleave: u32,
+    swizzle: u32,
+    promotion: u32,
+    fill: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuTensorMapEncodeTiled", || unsafe {
+        driver::cuTensorMapEncodeTiled(
+            map,
+            data_type,
+            rank,
+            address,
+            sizes,
+            strides,
+            box_sizes,
+            element_strides,
+            interleave,
+            swizzle,
+            promotion,
+            fill,
+        )
+    })
+}
+
+/// Entry of `cuTensorMapEncodeIm2col`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2col(
+    map: *mut [u8; 128],
+    data_type: u32,
+    rank: u32,
+    address: u64,
+    sizes: *const u64,
+    strides: *const u64,
+    lower: *const i32,
+    upper: *const i32,
+    channels: u32,
+    pixels: u32,
+    element_strides: *const u32,
+    interleave: u32,
+    swizzle: u32,
+    promotion: u32,
+    fill: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuTensorMapEncodeIm2col", || unsafe {
+        driver::cuTensorMapEncodeIm2col(
+            map,
+            data_type,
+            rank,
+            address,
+            sizes,
+            strides,
+            lower,
+            upper,
+            channels,
+            pixels,
+            element_strides,
+            interleave,
+            swizzle,
+            promotion,
+            fill,
+        )
+    })
+}
+
+/// Entry of `cuTensorMapReplaceAddress`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTensorMapReplaceAddress(map: *mut [u8; 128], address: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuTensorMapReplaceAddress", || unsafe { driver::cuTensorMapReplaceAddress(map, address) })
 }
 
 /// Entry of `cuStreamAddCallback`.
@@ -8225,28 +8281,10 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuTexRefSetMipmappedArray as *const () as usize,
         },
         Entry {
-            name: "cuTensorMapEncodeIm2col",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuTensorMapEncodeIm2col as *const () as usize,
-        },
-        Entry {
             name: "cuTensorMapEncodeIm2colWide",
             since: 12080,
             per_thread: false,
             address: sluice_cuTensorMapEncodeIm2colWide as *const () as usize,
-        },
-        Entry {
-            name: "cuTensorMapEncodeTiled",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuTensorMapEncodeTiled as *const () as usize,
-        },
-        Entry {
-            name: "cuTensorMapReplaceAddress",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuTensorMapReplaceAddress as *const () as usize,
         },
         Entry {
             name: "cuTensorMapSetAllocationClass",
@@ -8687,6 +8725,24 @@ pub fn entries() -> Vec<Entry> {
             since: 11070,
             per_thread: false,
             address: sluice_cuOccupancyMaxPotentialClusterSize as *const () as usize,
+        },
+        Entry {
+            name: "cuTensorMapEncodeTiled",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuTensorMapEncodeTiled as *const () as usize,
+        },
+        Entry {
+            name: "cuTensorMapEncodeIm2col",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuTensorMapEncodeIm2col as *const () as usize,
+        },
+        Entry {
+            name: "cuTensorMapReplaceAddress",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuTensorMapReplaceAddress as *const () as usize,
         },
         Entry {
             name: "cuStreamAddCallback",

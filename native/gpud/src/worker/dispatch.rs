@@ -399,6 +399,28 @@ impl Handler for Session {
         reply.send(count.map(|count| OccupancyClustersReply { count }));
     }
 
+    fn tensor_map_encode(&mut self, _thread: u32, request: TensorMapEncode, reply: ReplyTo<TensorMapEncodeReply>) {
+        if !request.map.is_whole() {
+            return reply
+                .send(Err(Failure::new(cuda::ERROR_INVALID_VALUE, "a tensor map's list has the wrong length")));
+        }
+        let encoded = self.active().and_then(|device| device.encode_tensor_map(&request.map).map_err(failure));
+        reply.send(encoded.map(|encoded| TensorMapEncodeReply { encoded: Blob(encoded.to_vec()) }));
+    }
+
+    fn tensor_map_replace_address(
+        &mut self,
+        _thread: u32,
+        request: TensorMapReplaceAddress<'_>,
+        reply: ReplyTo<TensorMapReplaceAddressReply>,
+    ) {
+        let Ok(encoded) = request.encoded.try_into() else {
+            return reply.send(Err(Failure::new(cuda::ERROR_INVALID_VALUE, "a tensor map has 128 bytes")));
+        };
+        let moved = self.active().and_then(|d| d.move_tensor_map(encoded, request.address).map_err(failure));
+        reply.send(moved.map(|encoded| TensorMapReplaceAddressReply { encoded: Blob(encoded.to_vec()) }));
+    }
+
     fn graph_instantiate(&mut self, _thread: u32, request: GraphInstantiate, reply: ReplyTo<GraphInstantiateReply>) {
         let (id, nodes) = (GraphId(request.graph), graph::nodes(request.nodes));
         if nodes.iter().any(|node| node.work.asks_the_host()) {

@@ -12,7 +12,7 @@ use sluice_protocol::handshake::{
 };
 use sluice_protocol::messages::{
     ContextSynchronize, ContextSynchronizeReply, Empty, EventElapsed, Goodbye, HostReturned, HostSupplied,
-    OccupancyBlocks, OccupancyClusters, OccupancyShared, Rebind, Request,
+    OccupancyBlocks, OccupancyClusters, OccupancyShared, Rebind, Request, TensorMapEncode, TensorMapReplaceAddress,
 };
 use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{Frame, HEADER_BYTES, MAX_FRAME_BYTES, SHARED_LANES, opcode};
@@ -38,12 +38,14 @@ const RUNS: [&[&str]; 7] = [
 /// Operations that no run has, and where they come instead.
 const ELSEWHERE: [(&str, &str); 1] = [("Goodbye", "ends every session here; in a run it would hide what follows it")];
 /// Calls of the runs that may be refused, and why.
-const REFUSED: [(u16, &str); 5] = [
+const REFUSED: [(u16, &str); 7] = [
     (Rebind::OPCODE, "the session has a lease"),
     (EventElapsed::OPCODE, "nobody has waited for the events"),
     (OccupancyBlocks::OPCODE, "of the software GPU the client knows it"),
     (OccupancyShared::OPCODE, "of the software GPU the client knows it"),
     (OccupancyClusters::OPCODE, "of the software GPU the client knows it"),
+    (TensorMapEncode::OPCODE, "the software GPU has none"),
+    (TensorMapReplaceAddress::OPCODE, "the software GPU has none"),
 ];
 /// Cases after which a session is ended in order.
 const CASES_A_SESSION: u32 = 40;

@@ -71,6 +71,8 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         433 => Some("OccupancyBlocks"),
         434 => Some("OccupancyShared"),
         435 => Some("OccupancyClusters"),
+        436 => Some("TensorMapEncode"),
+        437 => Some("TensorMapReplaceAddress"),
         448 => Some("GraphInstantiate"),
         449 => Some("GraphUpdate"),
         450 => Some("GraphLaunch"),
@@ -213,6 +215,15 @@ pub trait Handler {
     fn occupancy_shared(&mut self, thread: u32, request: OccupancyShared, reply: ReplyTo<OccupancySharedReply>);
     /// cuOccupancyMaxActiveClusters, or with `potential` cuOccupancyMaxPotentialClusterSize.
     fn occupancy_clusters(&mut self, thread: u32, request: OccupancyClusters, reply: ReplyTo<OccupancyClustersReply>);
+    /// cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col. Only answered by a gpud with the feature `tensor-maps`.
+    fn tensor_map_encode(&mut self, thread: u32, request: TensorMapEncode, reply: ReplyTo<TensorMapEncodeReply>);
+    /// cuTensorMapReplaceAddress. Only answered by a gpud with the feature `tensor-maps`.
+    fn tensor_map_replace_address(
+        &mut self,
+        thread: u32,
+        request: TensorMapReplaceAddress<'_>,
+        reply: ReplyTo<TensorMapReplaceAddressReply>,
+    );
     /// Makes an executable graph of nodes; flags as in cuGraphInstantiateWithFlags.
     fn graph_instantiate(&mut self, thread: u32, request: GraphInstantiate, reply: ReplyTo<GraphInstantiateReply>);
     /// Nodes of an executable graph get other parameters for later launches; the client has checked them.
@@ -572,6 +583,22 @@ pub fn dispatch<H: Handler>(
             let request = OccupancyClusters::take(&mut reader)?;
             reader.finish()?;
             handler.occupancy_clusters(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        436 => {
+            let request = TensorMapEncode::take(&mut reader)?;
+            reader.finish()?;
+            handler.tensor_map_encode(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        437 => {
+            let request = TensorMapReplaceAddress::take(&mut reader)?;
+            reader.finish()?;
+            handler.tensor_map_replace_address(
+                thread,
+                request,
+                ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)),
+            );
             Ok(Ok(()))
         }
         448 => {

@@ -506,10 +506,7 @@ unsafe extern "C" {
     fn sluice_cuTexRefSetMipmapLevelBias() -> u32;
     fn sluice_cuTexRefSetMipmapLevelClamp() -> u32;
     fn sluice_cuTexRefSetMipmappedArray() -> u32;
-    fn sluice_cuTensorMapEncodeIm2col() -> u32;
     fn sluice_cuTensorMapEncodeIm2colWide() -> u32;
-    fn sluice_cuTensorMapEncodeTiled() -> u32;
-    fn sluice_cuTensorMapReplaceAddress() -> u32;
     fn sluice_cuTensorMapSetAllocationClass() -> u32;
     fn sluice_cuModuleLoad(module: *mut usize, path: *const c_char) -> u32;
     fn sluice_cuModuleLoadData(module: *mut usize, image: *const c_void) -> u32;
@@ -746,6 +743,38 @@ unsafe extern "C" {
     ) -> u32;
     fn sluice_cuOccupancyMaxActiveClusters(count: *mut i32, function: usize, config: *const LaunchConfig) -> u32;
     fn sluice_cuOccupancyMaxPotentialClusterSize(size: *mut i32, function: usize, config: *const LaunchConfig) -> u32;
+    fn sluice_cuTensorMapEncodeTiled(
+        map: *mut [u8; 128],
+        data_type: u32,
+        rank: u32,
+        address: u64,
+        sizes: *const u64,
+        strides: *const u64,
+        box_sizes: *const u32,
+        element_strides: *const u32,
+        interleave: u32,
+        swizzle: u32,
+        promotion: u32,
+        fill: u32,
+    ) -> u32;
+    fn sluice_cuTensorMapEncodeIm2col(
+        map: *mut [u8; 128],
+        data_type: u32,
+        rank: u32,
+        address: u64,
+        sizes: *const u64,
+        strides: *const u64,
+        lower: *const i32,
+        upper: *const i32,
+        channels: u32,
+        pixels: u32,
+        element_strides: *const u32,
+        interleave: u32,
+        swizzle: u32,
+        promotion: u32,
+        fill: u32,
+    ) -> u32;
+    fn sluice_cuTensorMapReplaceAddress(map: *mut [u8; 128], address: u64) -> u32;
     fn sluice_cuStreamAddCallback(
         stream: usize,
         function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
@@ -3843,32 +3872,11 @@ pub unsafe extern "C" fn cuTexRefSetMipmappedArray() -> u32 {
     unsafe { sluice_cuTexRefSetMipmappedArray() }
 }
 
-/// `cuTensorMapEncodeIm2col`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuTensorMapEncodeIm2col() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuTensorMapEncodeIm2col() }
-}
-
 /// `cuTensorMapEncodeIm2colWide`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuTensorMapEncodeIm2colWide() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuTensorMapEncodeIm2colWide() }
-}
-
-/// `cuTensorMapEncodeTiled`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuTensorMapEncodeTiled() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuTensorMapEncodeTiled() }
-}
-
-/// `cuTensorMapReplaceAddress`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuTensorMapReplaceAddress() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuTensorMapReplaceAddress() }
 }
 
 /// `cuTensorMapSetAllocationClass`: see the CUDA Driver API.
@@ -4666,6 +4674,89 @@ pub unsafe extern "C" fn cuOccupancyMaxPotentialClusterSize(
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuOccupancyMaxPotentialClusterSize(size, function, config) }
+}
+
+/// `cuTensorMapEncodeTiled`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeTiled(
+    map: *mut [u8; 128],
+    data_type: u32,
+    rank: u32,
+    address: u64,
+    sizes: *const u64,
+    strides: *const u64,
+    box_sizes: *const u32,
+    element_strides: *const u32,
+    interleave: u32,
+    swizzle: u32,
+    promotion: u32,
+    fill: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe {
+        sluice_cuTensorMapEncodeTiled(
+            map,
+            data_type,
+            rank,
+            address,
+            sizes,
+            strides,
+            box_sizes,
+            element_strides,
+            interleave,
+            swizzle,
+            promotion,
+            fill,
+        )
+    }
+}
+
+/// `cuTensorMapEncodeIm2col`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeIm2col(
+    map: *mut [u8; 128],
+    data_type: u32,
+    rank: u32,
+    address: u64,
+    sizes: *const u64,
+    strides: *const u64,
+    lower: *const i32,
+    upper: *const i32,
+    channels: u32,
+    pixels: u32,
+    element_strides: *const u32,
+    interleave: u32,
+    swizzle: u32,
+    promotion: u32,
+    fill: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe {
+        sluice_cuTensorMapEncodeIm2col(
+            map,
+            data_type,
+            rank,
+            address,
+            sizes,
+            strides,
+            lower,
+            upper,
+            channels,
+            pixels,
+            element_strides,
+            interleave,
+            swizzle,
+            promotion,
+            fill,
+        )
+    }
+}
+
+/// `cuTensorMapReplaceAddress`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapReplaceAddress(map: *mut [u8; 128], address: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTensorMapReplaceAddress(map, address) }
 }
 
 /// `cuStreamAddCallback`: see the CUDA Driver API.
