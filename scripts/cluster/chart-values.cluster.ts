@@ -149,6 +149,18 @@ it("lets workspaces reach broker and GPU servers on their ports and no database,
   expect(reached.sort()).toEqual(["broker 3001", "gpud 3011"]);
 }, 60_000);
 
+it("lets workspaces ask whom the values name for names, else the cluster's own DNS", async () => {
+  const kubeDns = { namespace: { "kubernetes.io/metadata.name": "kube-system" }, pods: { "k8s-app": "kube-dns" } };
+  expect(settingsOf(await template(values)).network.dns).toEqual([kubeDns]);
+  const dns = [
+    { addresses: "169.254.20.10/32" },
+    { namespace: { "kubernetes.io/metadata.name": "openshift-dns" }, ports: [5353] },
+  ];
+  const made = settingsOf(await template({ ...values, workspaces: { network: { dns } } }));
+  expect(made.network.dns).toEqual(dns);
+  expect(made.network.to).toContainEqual({ addresses: "0.0.0.0/0", ports: [443] });
+}, 60_000);
+
 it("has Prometheus ask the broker's service, by a name that its certificate has", async () => {
   type Monitor = KubernetesObject & {
     spec: {

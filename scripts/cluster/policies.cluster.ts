@@ -22,6 +22,8 @@ const machine = clusterAt();
 /** Where the pods lie that stand for Sluice's servers; they only listen. */
 const SERVERS = "policies-servers";
 const METADATA = "169.254.169.254";
+/** Where a cache of names answers pods on their own node, link-local as well. */
+const NODE_LOCAL = "169.254.20.10";
 /** Any other address outside the cluster. */
 const OUTSIDE = "203.0.113.7";
 const names = (component: string) => ({ app: "sluice", component });
@@ -35,6 +37,12 @@ const settings = smallSettings(cluster, "policies", {
   network: {
     from: [of("gateway"), { addresses: `${cluster.address}/32` }],
     to: [of("broker", 3001), of("gpud", 3010), { addresses: "0.0.0.0/0", ports: [80] }],
+    dns: [
+      { namespace: { "kubernetes.io/metadata.name": "kube-system" }, pods: { "k8s-app": "kube-dns" } },
+      of("names", 5353),
+      // What stands for it answers there.
+      { addresses: `${NODE_LOCAL}/32`, ports: [80] },
+    ],
   },
 });
 
@@ -62,6 +70,7 @@ const servers: Server[] = [
   { name: "gateway", namespace: SERVERS, labels: names("gateway"), ports: [3002] },
   { name: "stranger", namespace: SERVERS, labels: { app: "other" }, ports: [8080] },
   { name: "names", namespace: "kube-system", labels: { "k8s-app": "kube-dns" }, ports: [53] },
+  { name: "own-names", namespace: SERVERS, labels: names("names"), ports: [5353, 53] },
 ];
 
 function podOf({ name, namespace, labels, ports }: Server): V1Pod {
@@ -110,14 +119,14 @@ afterAll(async () => {
   await execute("ip", ["netns", "del", "sluice-outside"]);
 });
 
-/** A machine outside the cluster, also at the address where clouds hand out credentials. It answers on port 80. */
+/** A machine outside the cluster, also at the link-local addresses of clouds' credentials and of names. It answers on port 80. */
 async function makeOutside(): Promise<ChildProcess> {
   const ip = async (...args: string[]) => await execute("ip", args);
   await ip("netns", "add", "sluice-outside");
   await ip("link", "add", "to-outside", "type", "veth", "peer", "name", "to-cluster", "netns", "sluice-outside");
   await ip("link", "set", "to-outside", "up");
   for (const link of ["lo", "to-cluster"]) await ip("-n", "sluice-outside", "link", "set", link, "up");
-  for (const address of [METADATA, OUTSIDE]) {
+  for (const address of [METADATA, NODE_LOCAL, OUTSIDE]) {
     await ip("route", "add", address, "dev", "to-outside", "src", cluster.address);
     await ip("-n", "sluice-outside", "addr", "add", `${address}/32`, "dev", "to-cluster");
   }
@@ -143,6 +152,9 @@ async function reachedFromWorkspace(): Promise<unknown> {
     "another port of the broker's": await at("broker", 3999),
     gpud: await at("gpud", 3010),
     names: await at("names", 53, "kube-system"),
+    "names on their own port": await at("own-names", 5353),
+    "another port of theirs": await at("own-names", 53),
+    "names on the node": `${NODE_LOCAL}:80`,
     stranger: await at("stranger", 8080),
     "another workspace": `${await workspaceAddress(second)}:${JUPYTER_PORT}`,
     outside: `${OUTSIDE}:80`,
@@ -162,6 +174,7 @@ async function reachesWorkspace(name: string): Promise<boolean> {
 
 const everything = {
   ...{ broker: true, "another port of the broker's": true, gpud: true, names: true },
+  ...{ "names on their own port": true, "another port of theirs": true, "names on the node": true },
   ...{ stranger: true, "another workspace": true, outside: true, metadata: true },
 };
 
@@ -175,6 +188,7 @@ it("reaches what it may, and never the address at which clouds hand out credenti
   expect(await reachedFromWorkspace()).toEqual({
     ...everything,
     "another port of the broker's": false,
+    "another port of theirs": false,
     stranger: false,
     "another workspace": false,
     metadata: false,

@@ -41,4 +41,7 @@ it("gives the broker's account these rights in the cluster, and no more", async 
 it("has defaults for workspaces that the launcher reads", async () => {
   const { workspaces } = loadYaml<{ workspaces: unknown }>(await readFile(`${CHART}/values.yaml`, "utf8"));
   expect(workspacesValues.safeParse(workspaces)).toMatchObject({ success: true });
+  const { network } = workspacesValues.shape;
+  const { dns } = network.parse((workspaces as { network: unknown }).network);
+  expect(dns).toEqual(network.parse({ to: [] }).dns);
 });

@@ -221,12 +221,19 @@ describe("a team's namespace", () => {
         ports: [{ port: 8888, protocol: "TCP" }],
       },
     ]);
-    const [names, ...others] = policy.spec?.egress ?? [];
-    expect(names?.ports).toEqual([
-      { port: 53, protocol: "UDP" },
-      { port: 53, protocol: "TCP" },
-    ]);
-    expect(others).toEqual([
+    expect(policy.spec?.egress).toEqual([
+      {
+        to: [
+          {
+            namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "kube-system" } },
+            podSelector: { matchLabels: { "k8s-app": "kube-dns" } },
+          },
+        ],
+        ports: [
+          { port: 53, protocol: "UDP" },
+          { port: 53, protocol: "TCP" },
+        ],
+      },
       {
         to: [
           {
@@ -238,6 +245,32 @@ describe("a team's namespace", () => {
       },
       { to: [{ ipBlock: { cidr: "0.0.0.0/0", except: CREDENTIALS } }], ports: [{ port: 443, protocol: "TCP" }] },
     ]);
+  });
+
+  it("lets out to those whom the settings name for DNS alone, by UDP and TCP, and on their own ports", () => {
+    const openshift = { namespace: { "kubernetes.io/metadata.name": "openshift-dns" }, ports: [5353] };
+    // Link-local, as what hands out credentials is, but not that.
+    const nodeLocal = { addresses: "169.254.20.10/32" };
+    const egress = (...dns: object[]) =>
+      networkPolicy(parseSettings({ ...settings, network: { ...settings.network, to: [], dns } }), spec.teamId).spec
+        ?.egress;
+    expect(egress(nodeLocal, openshift)).toEqual([
+      {
+        to: [{ ipBlock: { cidr: nodeLocal.addresses } }],
+        ports: [
+          { port: 53, protocol: "UDP" },
+          { port: 53, protocol: "TCP" },
+        ],
+      },
+      {
+        to: [{ namespaceSelector: { matchLabels: openshift.namespace } }],
+        ports: [
+          { port: 5353, protocol: "UDP" },
+          { port: 5353, protocol: "TCP" },
+        ],
+      },
+    ]);
+    expect(egress(), "nobody, and not everybody").toEqual([]);
   });
 });
 
@@ -272,6 +305,11 @@ describe("settings", () => {
         "hand out credentials",
       ],
     ),
+    [
+      "a server of names where there are credentials",
+      { network: { ...good.network, dns: [{ addresses: "169.254.0.0/16" }] } },
+      "network.dns.0",
+    ],
     ...["10.0.0.0/0", "fd00::/0", "0:0::/0", "0.0.0.0/00"].map((addresses): [string, object, string] => [
       `all addresses by other words: ${addresses}`,
       { network: { ...good.network, to: [{ addresses }] } },

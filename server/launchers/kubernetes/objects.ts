@@ -44,6 +44,7 @@ const GENERATION = "sluice.dev/generation";
 const ADDRESS = "sluice.dev/address";
 
 export const JUPYTER_PORT = 8888;
+const DNS_PORT = 53;
 /** The workspace's user in every image. */
 const USER = 1000;
 /** The credential lies in a volume of its own: what is in it may be read by the workspace's user alone. */
@@ -175,15 +176,8 @@ function authorities(namespace: string, teamId: string, settings: KubernetesSett
 
 /** Only the gateway and its like come in; out go only names and what the settings allow. */
 export function networkPolicy(settings: KubernetesSettings, teamId: string): V1NetworkPolicy {
-  const names = {
-    to: [
-      {
-        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "kube-system" } },
-        podSelector: { matchLabels: { "k8s-app": "kube-dns" } },
-      },
-    ],
-    ports: ["UDP", "TCP"].map((protocol) => ({ port: 53, protocol })),
-  };
+  const { from, to, dns } = settings.network;
+  const names = dns.map((peer) => ({ ...peer, ports: peer.ports ?? [DNS_PORT] }));
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
@@ -191,8 +185,11 @@ export function networkPolicy(settings: KubernetesSettings, teamId: string): V1N
     spec: {
       podSelector: { matchLabels: { "app.kubernetes.io/component": "workspace" } },
       policyTypes: ["Ingress", "Egress"],
-      ingress: [{ _from: settings.network.from.map(policyPeer), ports: [{ port: JUPYTER_PORT, protocol: "TCP" }] }],
-      egress: [names, ...settings.network.to.map((peer) => ({ to: [policyPeer(peer)], ...portsOf(peer) }))],
+      ingress: [{ _from: from.map(policyPeer), ports: [{ port: JUPYTER_PORT, protocol: "TCP" }] }],
+      egress: [
+        ...names.map((peer) => ({ to: [policyPeer(peer)], ...portsOf(peer, ["UDP", "TCP"]) })),
+        ...to.map((peer) => ({ to: [policyPeer(peer)], ...portsOf(peer, ["TCP"]) })),
+      ],
     },
   };
 }
@@ -206,9 +203,9 @@ function policyPeer(peer: Peer): V1NetworkPolicyPeer {
   return { ipBlock: { cidr: peer.addresses, ...(except.length === 0 ? {} : { except }) } };
 }
 
-function portsOf(peer: Peer) {
-  if (peer.ports === undefined) return {};
-  return { ports: peer.ports.map((port) => ({ port, protocol: "TCP" })) };
+function portsOf({ ports }: Peer, protocols: readonly ("UDP" | "TCP")[]) {
+  if (ports === undefined) return {};
+  return { ports: ports.flatMap((port) => protocols.map((protocol) => ({ port, protocol }))) };
 }
 
 /** Secrets of images' registries; nothing else is ever copied to where a team's pods are. */

@@ -48,6 +48,12 @@ const peer = z.union([
 ]);
 export type Peer = z.infer<typeof peer>;
 
+/** Where most clusters answer for names. */
+const KUBE_DNS: Peer = {
+  namespace: { "kubernetes.io/metadata.name": "kube-system" },
+  pods: { "k8s-app": "kube-dns" },
+};
+
 const size = z.strictObject({
   cpu: z.strictObject({ request: quantity, limit: quantity }),
   memory: z.strictObject({ request: quantity, limit: quantity }),
@@ -131,6 +137,8 @@ const fields = z.strictObject({
     from: z.array(peer).min(1),
     /** What workspaces reach, besides names (DNS): broker, GPU servers, package indexes. */
     to: z.array(peer),
+    /** Whom they ask for names, by UDP and TCP; on port 53, where a peer has no `ports` of its own. */
+    dns: z.array(peer).default([KUBE_DNS]),
   }),
   /** PEM: who vouches for the broker's certificate, where that is nobody whom the world knows. */
   certificateAuthority: z
