@@ -81,12 +81,22 @@ function settingsOf(made: KubernetesObject[]): KubernetesSettings {
 }
 
 it("makes ingress, budgets, monitor and dashboard as the values say, in objects that the API server takes", async () => {
-  const made = await template(values);
+  const made = await template({ ...values, gateway: { ...values.gateway, service: { port: 8080 } } });
   const all = <T extends KubernetesObject>(kind: string) => made.filter((one) => one.kind === kind) as T[];
   const [ingress] = all<V1Ingress>("Ingress");
   const hosts = ["sluice.example.com", "*.notebooks.example.com"];
   expect(ingress?.spec?.tls).toEqual([{ hosts, secretName: "sluice-tls" }]);
-  expect(ingress?.spec?.rules?.map(({ host }) => host)).toEqual(expect.arrayContaining(hosts));
+  const leads = (ingress?.spec?.rules ?? []).flatMap(({ host, http }) =>
+    (http?.paths ?? []).map(({ path: prefix, backend: { service: wanted } }) => {
+      const service = all<V1Service>("Service").find(({ metadata }) => metadata?.name === wanted?.name);
+      const port = service?.spec?.ports?.find(({ name }) => name === wanted?.port?.name);
+      return [`${host}${prefix}`, `${service?.metadata?.name}:${port?.port}`];
+    }),
+  );
+  expect(Object.fromEntries(leads)).toEqual({
+    "sluice.example.com/": "sluice-portal:80",
+    "*.notebooks.example.com/": "sluice-gateway:8080",
+  });
   const budgets = all<V1PodDisruptionBudget>("PodDisruptionBudget");
   expect(budgets.map(({ metadata }) => metadata?.name).sort()).toEqual([
     "sluice-broker",
