@@ -102,12 +102,18 @@ async function measureLaunches({ installation, browser }: Measured): Promise<Rec
   // The portal compiles nothing any more, and the node has read the image.
   await end((await seconds("warm-up")).id);
   const single: number[] = [];
+  const atFirst = requests;
   for (let index = 0; index < ONE_BY_ONE; index++) {
     const one = await seconds(`single ${index}`);
     single.push(one.seconds);
     await end(one.id);
   }
   const burst = await Promise.all(Array.from({ length: AT_ONCE }, async (_, index) => await seconds(`burst ${index}`)));
+  // A counter that hears of nothing would tell the best of figures.
+  if (requests === atFirst)
+    throw new Error(
+      "Workspaces were launched and no request to the API server was counted: see what undici tells its subscribers.",
+    );
   await sleep(5_000);
   const before = requests;
   await sleep(IDLE_MS);
