@@ -126,6 +126,20 @@ it("has the secrets of the client's registry copied to pods that borrow, and ask
   expect([off.pods, off.imagePullSecretsNamespace]).toEqual([undefined, undefined]);
 }, 60_000);
 
+it("takes each server's pod out of its service some seconds before its process ends, and gives it time for both", async () => {
+  const deployments = (await template(values)).filter(({ kind }) => kind === "Deployment") as V1Deployment[];
+  const times = deployments.map(({ metadata, spec }) => {
+    const { terminationGracePeriodSeconds = 0, containers } = spec?.template.spec ?? { containers: [] };
+    const paused = containers[0]?.lifecycle?.preStop?.sleep?.seconds ?? 0;
+    return [metadata?.name, { paused, left: terminationGracePeriodSeconds - paused }];
+  });
+  expect(Object.fromEntries(times)).toEqual({
+    "sluice-broker": { paused: 5, left: 15 },
+    "sluice-gateway": { paused: 60, left: 15 },
+    "sluice-portal": { paused: 5, left: 15 },
+  });
+}, 60_000);
+
 it("names every pull secret in every pod, the trial's database and the migration among them", async () => {
   const made = await template({ ...values, database: {}, postgres: { enabled: true } });
   const pods = made.flatMap((object) => {

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { chromium, type Page } from "@playwright/test";
 import { desc, eq, ne } from "drizzle-orm";
@@ -368,6 +369,27 @@ it("goes on with a launch whose leading broker is killed, for another person", a
   await kube("delete", "pod", leader, "--force", "--grace-period=0");
   await runs(second);
   expect(await leadingBroker()).not.toBe(leader);
+}, 120_000);
+
+it("answers every request while the portal's pod is replaced", async () => {
+  const names = async () =>
+    (await kube("get", "pods", "--selector", "app.kubernetes.io/component=portal", "--output", "name")).trim();
+  const before = await names();
+  await kube("rollout", "restart", `deployment/${RELEASE}-portal`);
+  const replaced = kube("wait", before, "--for=delete", "--timeout=100s");
+  let waiting = true;
+  const noLonger = () => (waiting = false);
+  replaced.then(noLonger, noLonger);
+  const answers = new Set<string>();
+  while (waiting) {
+    // Each by a connection of its own.
+    const answer = send(80, { address: ADDRESS.portal, host: "portal.localhost", path: "/healthz" });
+    answers.add(await Promise.race([answer.then(({ status }) => `${status}`, String), sleep(3_000, "none in time")]));
+    await sleep(10);
+  }
+  await replaced;
+  expect(await names()).not.toBe(before);
+  expect([...answers]).toEqual(["200"]);
 }, 120_000);
 
 let second: string;

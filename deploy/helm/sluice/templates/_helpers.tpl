@@ -110,7 +110,8 @@ capabilities: { drop: [ALL] }
 {{- end }}
 
 {{- /* A deployment, its service and its disruption budget:
-       (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "environment" … "mounts" … "volumes" … "account" …). */ -}}
+       (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "environment" … "mounts" … "volumes" … "account" …
+        "drainSeconds" (so long a pod goes on when it has been taken out of the service)). */ -}}
 {{- define "sluice.deployment" -}}
 {{- $name := printf "%s-%s" (include "sluice.name" .root) .component }}
 apiVersion: apps/v1
@@ -132,7 +133,7 @@ spec:
       serviceAccountName: {{ .account }}
       automountServiceAccountToken: {{ eq .component "broker" }}
       enableServiceLinks: false
-      terminationGracePeriodSeconds: {{ add 15 (.drainSeconds | default 0) }}
+      terminationGracePeriodSeconds: {{ add 15 .drainSeconds }}
       securityContext: {{- include "sluice.podSecurity" .root | nindent 8 }}
       imagePullSecrets: {{ include "sluice.pullSecrets" .root }}
       initContainers:
