@@ -64,13 +64,14 @@ async function template(given: object, ...more: string[]): Promise<KubernetesObj
   return loadAllYaml(stdout).filter((object: unknown): object is KubernetesObject => object !== null);
 }
 
-/** Whether a real API server would make each of these. */
-async function isTaken(made: KubernetesObject[]): Promise<void> {
+/** Whether a real API server would make each of these; gives what it warns of. */
+async function isTaken(made: KubernetesObject[], namespace = "default"): Promise<string[]> {
   const file = path.join(folder, "made.yaml");
   await writeFile(file, made.map((object) => dumpYaml(object)).join("\n---\n"));
-  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
-  const { stdout } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
+  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", namespace];
+  const { stdout, stderr } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
   expect(stdout.trim().split("\n")).toHaveLength(made.length);
+  return stderr.match(/^Warning: .*$/gm) ?? [];
 }
 
 /** The launcher's, as the broker reads them. */
@@ -258,6 +259,23 @@ it("has gpud on its node's network where the values say so, and tells the node's
   const env = pod?.containers[0]?.env?.find(({ name }) => name === "ADDRESS");
   expect(env?.valueFrom?.fieldRef?.fieldPath).toBe("status.hostIP");
   await isTaken(made);
+}, 60_000);
+
+it("has pods that the restricted standard takes, but gpud's, which wants a folder of its node and changes users", async () => {
+  const made = await template({ ...values, metrics: {}, database: {}, postgres: { enabled: true } });
+  const warnings = async (standard: string) => {
+    const name = `${standard}-test`;
+    const labels = { "pod-security.kubernetes.io/warn": standard };
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } };
+    await cluster.objects.create(namespace);
+    onTestFinished(async () => void (await cluster.objects.delete(namespace)));
+    return await isTaken(made, name);
+  };
+  expect(await warnings("baseline")).toEqual([
+    'Warning: would violate PodSecurity "baseline:latest": hostPath volumes (volume "state")',
+  ]);
+  const capabilities = 'container "gpud" must not include "SETGID", "SETUID" in securityContext.capabilities.add';
+  expect(await warnings("restricted")).toEqual([expect.stringContaining(capabilities)]);
 }, 60_000);
 
 it("tells the portal where the gateway is inside the cluster", async () => {

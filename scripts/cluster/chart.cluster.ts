@@ -635,6 +635,28 @@ it("replaces a gpud although somebody holds a GPU there, after a notice, and the
   expect(last).toMatchObject({ state: "ended", endReason: "taken back" });
 }, 360_000);
 
+it("keeps the newer version's pods after a rollback behind its migration, whose pods wait and say why", async () => {
+  const migrations = database.sql`drizzle.__drizzle_migrations`;
+  await database.sql`insert into ${migrations} (hash, created_at) select 'newer', max(created_at) + 1 from ${migrations}`;
+  const [{ revision = 0 } = {}] = JSON.parse(await helm("history", RELEASE, "--max", "1", "--output", "json")) as {
+    revision?: number;
+  }[];
+  await helm("rollback", RELEASE, "1");
+  const waits = async () => {
+    const pods = ["--selector", "app.kubernetes.io/component=portal", "--tail", "1"];
+    return await kube("logs", ...pods, "--container", "wait-for-database").catch(String);
+  };
+  await expect
+    .poll(waits, POLL)
+    .toContain("Waiting for the database and its migration: The database was migrated by a newer version of Sluice.");
+  const answers = async () => (await admin.ask("GET", "/api/v1/me")).status;
+  await expect.poll(answers, POLL).toBe(200);
+  // As it is to the newer version itself, which has that migration.
+  await database.sql`delete from ${migrations} where hash = 'newer'`;
+  await helm("rollback", RELEASE, String(revision), "--wait", "--wait-for-jobs", "--timeout", "200s");
+  expect((await admin.ask("GET", "/api/v1/me")).body).toMatchObject({ email: ADMIN.email });
+}, 300_000);
+
 it("claims the devices that it lends from whatever else hands them out", async () => {
   const chart = path.resolve("deploy/helm/sluice");
   const values = { resource: "example.com/gpu", count: "2" };
