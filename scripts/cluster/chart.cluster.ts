@@ -232,19 +232,21 @@ it("gives gpud two capabilities, no account of the cluster and nothing to write 
   expect(inside).toContain("Read-only file system");
 });
 
-it("refuses a token of another account of the cluster, for others, or of no pod", async () => {
+it("refuses a token of another account of the cluster, for others, or of no pod, and a second server by a gpud's", async () => {
   const token = (await kube("create", "token", `${RELEASE}-portal`, "--audience", "sluice")).trim();
   const wrong = (await kube("create", "token", `${RELEASE}-gpud`, "--audience", "elsewhere")).trim();
   const ofNoPod = (await kube("create", "token", `${RELEASE}-gpud`, "--audience", "sluice")).trim();
-  for (const one of [token, wrong, ofNoPod]) {
+  const answerTo = async (one: string) => {
     const body = JSON.stringify({ token: one, name: "stranger", publicKey: "A".repeat(43) });
-    const answer = await kube(
+    return await kube(
       ...["exec", `deployment/${RELEASE}-portal`, "--container", "portal", "--"],
       ...["/opt/sluice/node", "--eval"],
       `fetch(process.env.SLUICE_BROKER_URL + "/v1/gpu-servers/join", { method: "POST", headers: { "content-type": "application/json" }, body: ${JSON.stringify(body)} }).then(async (answer) => console.log(answer.status, await answer.text()))`,
     );
-    expect(answer).toMatch(/^403 .*join token is not valid/);
-  }
+  };
+  for (const one of [token, wrong, ofNoPod]) expect(await answerTo(one)).toMatch(/^403 .*join token is not valid/);
+  const gpuds = (await kube("exec", `daemonset/${RELEASE}-gpud`, "--", "cat", "/var/run/secrets/sluice/token")).trim();
+  expect(await answerTo(gpuds)).toMatch(/^409 .*has another GPU server in the pool/);
 });
 
 let first: string;

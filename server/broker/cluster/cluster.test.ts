@@ -10,7 +10,9 @@ import type { Launcher } from "#server/launchers/launcher.ts";
 import { logger } from "#server/log.ts";
 import { drain } from "#server/services/gpu-server/drain.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
+import { admitServer } from "#server/services/gpu-server/join.ts";
 import { poolState } from "#server/services/gpu-server/pool-state.ts";
+import { remove } from "#server/services/gpu-server/remove.ts";
 import { read } from "#server/services/health/read.ts";
 import { poll } from "#server/services/lease/poll.ts";
 import { request } from "#server/services/lease/request.ts";
@@ -147,6 +149,33 @@ it("drains a node's GPU servers while it is cordoned, and leaves what an admin h
   await expect(followNode(world.admin.ctx, { nodeName: "node-1", closed: "cordoned" })).rejects.toThrow(
     "may not do this",
   );
+});
+
+it("lets a pod's token bring one GPU server into the pool, and the next when that one was removed", async () => {
+  const pod = account("gpud");
+  const joining = (key: string, of = pod) =>
+    admitServer(world.system, { token: "of the pod", name: "gpud", publicKey: key.padEnd(43, "A") }, of);
+  const rowOf = async (id: string) =>
+    (await database.db.select().from(gpuServers).where(eq(gpuServers.id, id))).map(({ podUid }) => podUid);
+  // Two at the same time, as well.
+  const tried = await Promise.allSettled([joining("one"), joining("two")]);
+  const [joined] = tried.flatMap((one) => (one.status === "fulfilled" ? [one.value.serverId] : []));
+  const refused = tried.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  expect(refused).toEqual([expect.stringContaining("The pod gpud has another GPU server in the pool. Delete the pod")]);
+  await expect(joining("three")).rejects.toThrow("has another GPU server");
+  const key = tried[0].status === "fulfilled" ? "one" : "two";
+  expect(await joining(key), "it keeps its place").toEqual({ serverId: joined });
+
+  // Its successor on that node, which has its key; a token of the pool page says of no pod.
+  const next = account("gpud-next");
+  expect(await joining(key, next)).toEqual({ serverId: joined });
+  expect(await rowOf(joined ?? "")).toEqual([next.pod.uid]);
+  await expect(joining("four", next)).rejects.toThrow("The pod gpud-next has another GPU server");
+  const other = await joining("five");
+  await expect(joining(key), "another's key, by the token of a pod with its own").rejects.toThrow("another GPU server");
+  await remove(world.admin.ctx, { serverId: joined ?? "" });
+  expect((await joining("four", next)).serverId).not.toBe(joined);
+  expect(await rowOf(other.serverId)).toEqual([pod.pod.uid]);
 });
 
 it("tells what a launcher finds of workspaces that nobody knows, and deletes none of it", async () => {

@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { bigserial, boolean, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { bytes, createdAt, id, instant, version } from "./columns.ts";
 
@@ -29,9 +30,15 @@ export const gpuServers = pgTable(
     drainedAt: instant("drained_at"),
     /** It is drained for its node's sake alone, and takes leases again with the node; not what an admin has drained. */
     drainedByNode: boolean("drained_by_node").notNull().default(false),
+    /** The cluster's own id of the pod whose token it joined with last. */
+    podUid: text("pod_uid"),
     createdAt: createdAt(),
   },
-  (t) => [uniqueIndex("gpu_servers_public_key").on(t.publicKey)],
+  (t) => [
+    uniqueIndex("gpu_servers_public_key").on(t.publicKey),
+    // Of one pod there is one server at a time: its token is worth no more.
+    uniqueIndex("gpu_servers_pod").on(t.podUid).where(sql`${t.state} <> 'removed'`),
+  ],
 );
 
 /** A device in the pool. */

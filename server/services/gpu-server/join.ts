@@ -2,7 +2,7 @@ import { and, eq, gt, isNull } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type JoinAnswer, type JoinInput, joinInput } from "#server/contracts/control.ts";
 import { gpuServers, oneTimeCodes } from "#server/db/schema/index.ts";
-import { SluiceError } from "#server/errors.ts";
+import { SluiceError, violatedIndex } from "#server/errors.ts";
 import { hashSecret, newId } from "#server/ids.ts";
 import type { ClusterAccount } from "#server/launchers/kubernetes/cluster-account.ts";
 import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
@@ -17,32 +17,52 @@ import { parse } from "#server/parse.ts";
 export async function join(ctx: Context, raw: JoinInput): Promise<JoinAnswer> {
   const input = parse(joinInput, raw);
   authorize(ctx.principal, "gpu-server.join");
-  const account = await accountOf(input.token);
-  return await inTransaction(ctx, async (tx) => {
-    const now = tx.now();
-    if (account === undefined) await spend(tx, input.token);
-    const [known] = await tx.db.select().from(gpuServers).where(eq(gpuServers.publicKey, input.publicKey)).limit(1);
-    if (known?.state === "removed") {
-      throw new SluiceError("conflict", "This GPU server was removed. Delete gpud's state directory and join again.");
-    }
-    const nodeName = account?.node ?? null;
-    if (known !== undefined) {
-      await tx.db.update(gpuServers).set({ nodeName }).where(eq(gpuServers.id, known.id));
-      return { serverId: known.id };
-    }
-    const id = newId("gsv");
-    await tx.db.insert(gpuServers).values({
-      id,
-      name: await freeName(tx, input.name),
-      publicKey: input.publicKey,
-      state: "joining",
-      nodeName,
-      createdAt: now,
+  return await admitServer(ctx, input, await accountOf(input.token));
+}
+
+/**
+ * Gives the bearer of a token its place. `account`: whose the token is in the cluster; one pod's brings no second server
+ * while the first is in the pool.
+ */
+export async function admitServer(
+  ctx: Context,
+  input: JoinInput,
+  account: ClusterAccount | undefined,
+): Promise<JoinAnswer> {
+  const pod = account?.pod;
+  const place = { nodeName: account?.node ?? null, podUid: pod?.uid ?? null };
+  try {
+    return await inTransaction(ctx, async (tx) => {
+      if (account === undefined) await spend(tx, input.token);
+      const [known] = await tx.db.select().from(gpuServers).where(eq(gpuServers.publicKey, input.publicKey)).limit(1);
+      if (known?.state === "removed") {
+        throw new SluiceError("conflict", "This GPU server was removed. Delete gpud's state directory and join again.");
+      }
+      if (known !== undefined) {
+        await tx.db.update(gpuServers).set(place).where(eq(gpuServers.id, known.id));
+        return { serverId: known.id };
+      }
+      const id = newId("gsv");
+      await tx.db.insert(gpuServers).values({
+        id,
+        name: await freeName(tx, input.name),
+        publicKey: input.publicKey,
+        state: "joining",
+        ...place,
+        createdAt: tx.now(),
+      });
+      const detail = { name: input.name, account: account?.name, pod: pod?.name };
+      await audit(tx, { action: "gpu-server.join", subject: id, detail });
+      await notify(tx.db, "pool", id);
+      return { serverId: id };
     });
-    await audit(tx, { action: "gpu-server.join", subject: id, detail: { name: input.name, account: account?.name } });
-    await notify(tx.db, "pool", id);
-    return { serverId: id };
-  });
+  } catch (error) {
+    if (violatedIndex(error) !== "gpu_servers_pod") throw error;
+    throw new SluiceError(
+      "conflict",
+      `The pod ${pod?.name ?? ""} has another GPU server in the pool. Delete the pod, and the one in its place joins.`,
+    );
+  }
 }
 
 /** The cluster's account that the token is of, where Sluice runs on a cluster with GPU servers of its own. */
