@@ -10,7 +10,8 @@ export async function runCode(
   code: string,
   options: { timeoutMs: number; signal?: AbortSignal },
 ): Promise<string> {
-  const manager = new KernelManager({ serverSettings: serverSettings(server) });
+  // It never asks which kernels there are: a list from before ours was started would end ours.
+  const manager = new KernelManager({ serverSettings: serverSettings(server), standby: () => true });
   try {
     return await within(runInNewKernel(manager, code), options);
   } finally {
