@@ -107,8 +107,8 @@ export type Usage = {
   memoryBytes: number;
 };
 
-/** Something of ours whose workspace nobody knows; the names are the launcher's own. */
-export type Orphan = { kind: string; namespace: string; name: string; workspaceId: string };
+/** Something that was made for a workspace; the names are the launcher's own. */
+export type Belonging = { kind: string; namespace: string; name: string; workspaceId: string };
 
 export interface Launcher {
   readonly name: string;
@@ -143,6 +143,6 @@ export interface Launcher {
   followLog?(id: string, since: Date, onLine: (line: string, at: Date) => void, signal: AbortSignal): Promise<void>;
   /** Where the gateway reaches it, or undefined when it does not run. */
   endpoint(id: string): Promise<string | undefined>;
-  /** What is there of workspaces that are not among these; a launcher that can leave nothing behind has none. */
-  orphans?(known: ReadonlySet<string>): Promise<Orphan[]>;
+  /** All that is there of this installation's workspaces; a launcher that can leave nothing behind has none. */
+  belongings?(): Promise<Belonging[]>;
 }

@@ -181,20 +181,15 @@ it("lets a pod's token bring one GPU server into the pool, and the next when tha
 it("tells what a launcher finds of workspaces that nobody knows, and deletes none of it", async () => {
   const { workspaceId } = await admitted(account("known"));
   const orphan = { kind: "Secret", namespace: "sluice-t", name: "ws-a", workspaceId: "ws-a" };
-  const asked: ReadonlySet<string>[] = [];
   let left = [orphan];
   const launcher = {
-    orphans: async (known: ReadonlySet<string>) => {
-      asked.push(known);
-      return left;
-    },
+    belongings: async () => [...left, { ...orphan, name: workspaceId, workspaceId }],
   } as Partial<Launcher> as Launcher;
   const launchers = new Map([
     ["kubernetes", launcher],
     ["local", {} as Launcher],
   ]);
   expect(await lookForOrphans(database.db, launchers, logger("test"))).toEqual([orphan]);
-  expect(asked[0]?.has(workspaceId)).toBe(true);
   const [told] = await database.db.select().from(auditEvents).where(eq(auditEvents.action, "workspace.find-orphans"));
   expect(told?.detail).toEqual({ launcher: "kubernetes", found: [orphan], total: 1 });
   expect(await database.db.select().from(workspaces).where(eq(workspaces.id, "ws-a"))).toEqual([]);
@@ -219,11 +214,15 @@ it("tells what a launcher finds of workspaces that nobody knows, and deletes non
   expect(await shown()).toEqual([]);
 });
 
-it("calls nothing left behind that was launched while a launcher looked", async () => {
+it("calls nothing left behind that was launched or removed while a launcher looked", async () => {
+  const of = (workspaceId: string) => ({ kind: "Service", namespace: "sluice-t", name: workspaceId, workspaceId });
+  const goes = account("removed-meanwhile");
+  const removed = await admitted(goes);
   const launcher = {
-    orphans: async () => {
-      const { workspaceId } = await admitted(account("launched-meanwhile"));
-      return [{ kind: "Service", namespace: "sluice-t", name: workspaceId, workspaceId }];
+    belongings: async () => {
+      const seen = [of(removed.workspaceId)];
+      await end(world.system, { podUid: goes.pod.uid });
+      return [...seen, of((await admitted(account("launched-meanwhile"))).workspaceId)];
     },
   } as Partial<Launcher> as Launcher;
   expect(await lookForOrphans(database.db, new Map([["kubernetes", launcher]]), logger("test"))).toEqual([]);

@@ -4,7 +4,7 @@ import { ne, or } from "drizzle-orm";
 import { audit, systemContext } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
-import type { Launcher, Orphan } from "#server/launchers/launcher.ts";
+import type { Belonging, Launcher } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { FIND_ORPHANS, lastFindings } from "#server/services/health/left-behind.ts";
 
@@ -16,19 +16,19 @@ export async function lookForOrphans(
   db: Database,
   launchers: ReadonlyMap<string, Launcher>,
   log: Logger,
-): Promise<Orphan[]> {
+): Promise<Belonging[]> {
   const known = await knownIds(db);
   const before = await lastFindings(db);
-  const all: Orphan[] = [];
+  const all: Belonging[] = [];
   for (const [launcher, one] of launchers) {
-    const unknown = await one.orphans?.(known).catch((error: unknown) => {
+    const there = await one.belongings?.().catch((error: unknown) => {
       log.warn({ err: error, launcher }, "a launcher could not look for what belongs to no workspace");
       return undefined;
     });
-    if (unknown === undefined) continue;
-    // Some may have been launched while it looked.
+    if (there === undefined) continue;
+    // Some may have been launched while it looked, and some removed.
     const since = await knownIds(db);
-    const found = unknown.filter(({ workspaceId }) => !since.has(workspaceId));
+    const found = there.filter(({ workspaceId }) => !known.has(workspaceId) && !since.has(workspaceId));
     all.push(...found);
     const told = { found: found.slice(0, NAMED), total: found.length };
     const { found: named = [], total = 0 } = before.get(launcher) ?? {};

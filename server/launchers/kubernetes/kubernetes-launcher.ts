@@ -6,11 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CoreV1Event, KubernetesObject, V1NetworkPolicy, V1Node, V1Pod, V1Service } from "@kubernetes/client-node";
 import { z } from "zod";
 import type {
+  Belonging,
   Isolation,
   Launcher,
   LaunchReport,
   Observation,
-  Orphan,
   RunningWorkspace,
   Usage,
   WorkspaceSpec,
@@ -29,13 +29,13 @@ import {
 import { isAsPut } from "./drift.ts";
 import { applyHome } from "./home.ts";
 import {
+  belongingsAmong,
   datasetObjectName,
   datasetObjects,
   generationOf,
   JUPYTER_PORT,
   namespaceOf,
   networkPolicy,
-  orphansAmong,
   ownedBy,
   podName,
   SELECTOR,
@@ -333,12 +333,12 @@ export class KubernetesLauncher implements Launcher {
     return seen.state === "running" ? seen.endpoint : undefined;
   }
 
-  async orphans(known: ReadonlySet<string>): Promise<Orphan[]> {
+  async belongings(): Promise<Belonging[]> {
     const kinds = ["Pod", "Service", "Secret", "PersistentVolumeClaim", "PersistentVolume"];
     const found = await Promise.all(
       kinds.map(async (kind) => await this.#client.list("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}`)),
     );
-    return orphansAmong(found.flat(), known, this.#settings);
+    return belongingsAmong(found.flat(), this.#settings);
   }
 
   /** Ends the watches; the workspaces stay. */

@@ -54,9 +54,7 @@ beforeAll(async () => {
 afterAll(async () => await installation?.stop());
 
 const left = async (id: string) =>
-  (await installation.launcher().orphans(new Set()))
-    .filter((orphan) => orphan.workspaceId === id)
-    .map(({ kind }) => kind);
+  (await installation.launcher().belongings()).filter(({ workspaceId }) => workspaceId === id).map(({ kind }) => kind);
 
 const KERNEL = `%gpu attach 0.5
 import numpy as np
@@ -320,7 +318,9 @@ it("shows the last words of a container that ends at once", async () => {
 
 it("finds what belongs to no workspace", async () => {
   const known = new Set(installation.made);
-  expect(await installation.launcher().orphans(known)).toEqual([]);
+  const unknown = async () =>
+    (await installation.launcher().belongings()).filter(({ workspaceId }) => !known.has(workspaceId));
+  expect(await unknown()).toEqual([]);
   const namespace = namespaceOf(settings, world.team);
   const labels = {
     "app.kubernetes.io/managed-by": "sluice",
@@ -340,7 +340,7 @@ it("finds what belongs to no workspace", async () => {
     },
   ];
   for (const stray of strays) await cluster.objects.create(stray);
-  expect(await installation.launcher().orphans(known)).toEqual([
+  expect(await unknown()).toEqual([
     { kind: "Secret", namespace, name: "stray", workspaceId: "ws-nobodys" },
     { kind: "PersistentVolume", namespace, name: "stray-volume", workspaceId: "ws-nobodys" },
   ]);

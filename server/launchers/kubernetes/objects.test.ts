@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import type { DatasetMount } from "#server/launchers/launcher.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import {
+  belongingsAmong,
   datasetObjects,
   generationOf,
   homeClaim,
   networkPolicy,
-  orphansAmong,
   ownedBy,
   serviceOf,
   teamObjects,
@@ -372,18 +372,17 @@ describe("datasets", () => {
     });
   });
 
-  it("are found when their workspace is not known, also the volume, which lies in no namespace", () => {
+  it("are found among what belongs to workspaces, also the volume, which lies in no namespace", () => {
     const named = (objects: { kind?: string; metadata?: { name?: string } }[]) =>
       objects.map(({ kind = "", metadata }) => ({
         ...{ kind, namespace: `sluice-${spec.teamId}`, name: metadata?.name ?? "", workspaceId: spec.id },
       }));
-    expect(orphansAmong(made, new Set(), settings)).toEqual(named(made));
-    expect(orphansAmong(made, new Set([spec.id]), settings)).toEqual([]);
+    expect(belongingsAmong(made, settings)).toEqual(named(made));
     // Another installation's of the same cluster.
     const [prefix, ...rest] = spec.teamId.split("-");
     expect(rest).not.toEqual([]);
     for (const namespacePrefix of ["other", `sluice-${prefix}`, "sluic"])
-      expect(orphansAmong(made, new Set(), { namespacePrefix })).toEqual([]);
+      expect(belongingsAmong(made, { namespacePrefix })).toEqual([]);
   });
 
   it("are mounted outside of the home, read-only unless they may be written to", () => {

@@ -22,7 +22,7 @@ import type {
   V1VolumeMount,
 } from "@kubernetes/client-node";
 import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-process.ts";
-import type { DatasetMount, Orphan, WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { Belonging, DatasetMount, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { readAmount } from "./amount.ts";
 import { type KubernetesSettings, leftOutOf, type Peer, type Size } from "./settings.ts";
@@ -62,14 +62,13 @@ export function workspaceLabels(id: string, teamId: string): Record<string, stri
 }
 
 /**
- * What carries the label of a workspace that is not known, in our own namespaces: others have Sluice, too. A volume of
- * the cluster lies in none; it is ours when its one claim is.
+ * What carries the label of a workspace, in our own namespaces: others have Sluice, too. A volume of the cluster lies in
+ * none; it is ours when its one claim is.
  */
-export function orphansAmong(
+export function belongingsAmong(
   objects: readonly KubernetesObject[],
-  known: ReadonlySet<string>,
   settings: Pick<KubernetesSettings, "namespacePrefix">,
-): Orphan[] {
+): Belonging[] {
   return objects.flatMap((object) => {
     const { kind = "", metadata } = object;
     const { name = "", labels } = metadata ?? {};
@@ -77,7 +76,7 @@ export function orphansAmong(
     const namespace = metadata?.namespace ?? claim?.namespace ?? "";
     const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
     const ours = namespace === namespaceOf(settings, labels?.[TEAM_LABEL] ?? "");
-    return known.has(workspaceId) || !ours ? [] : [{ kind, namespace, name, workspaceId }];
+    return ours ? [{ kind, namespace, name, workspaceId }] : [];
   });
 }
 
