@@ -75,6 +75,8 @@ pub enum Report {
     Opened,
     /// The client's connection was lost; the session waits for it.
     Lost,
+    /// The client is back.
+    Returned,
     /// The session is over, by the client's goodbye or because nobody came back.
     Closed { clean: bool },
     /// The lease's end has been carried out.

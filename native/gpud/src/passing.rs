@@ -47,8 +47,29 @@ impl Channel {
         self.socket.as_raw_fd()
     }
 
-    /// Sends a message and descriptors with it.
+    /// Sends a message and descriptors with it; waits for room.
     pub fn send<T: Serialize>(&self, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.transmit(message, descriptors, 0)
+    }
+
+    /// The same, without waiting: an end that does not take what it is told, or cannot be told it, is of no more use, and
+    /// the channel ends.
+    pub fn order<T: Serialize>(&self, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.transmit(message, descriptors, libc::MSG_DONTWAIT).inspect_err(|_| self.end())
+    }
+
+    /// Both ends find the channel's end.
+    pub fn end(&self) {
+        // SAFETY: the descriptor is open as long as self lives.
+        unsafe { libc::shutdown(self.as_raw(), libc::SHUT_RDWR) };
+    }
+
+    fn transmit<T: Serialize>(
+        &self,
+        message: &T,
+        descriptors: &[BorrowedFd<'_>],
+        flags: libc::c_int,
+    ) -> io::Result<()> {
         let text = serde_json::to_vec(message)?;
         if text.len() > MESSAGE_BYTES || descriptors.len() > DESCRIPTORS {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "message too long"));
@@ -72,7 +93,7 @@ impl Channel {
                 (*control).cmsg_len = libc::CMSG_LEN(bytes as u32) as usize;
                 std::ptr::copy_nonoverlapping(raw.as_ptr().cast::<u8>(), libc::CMSG_DATA(control), bytes);
             }
-            libc::sendmsg(self.as_raw(), &header, libc::MSG_NOSIGNAL)
+            libc::sendmsg(self.as_raw(), &header, libc::MSG_NOSIGNAL | flags)
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }

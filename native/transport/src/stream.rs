@@ -34,7 +34,7 @@ impl Stream {
     }
 
     /// Bounds every read and write; used during the handshake and taken off (None) afterwards.
-    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => {
                 stream.set_read_timeout(timeout)?;

@@ -95,15 +95,25 @@ impl Captures {
         }
     }
 
-    /// The stream is gone; a capture that it is in cannot go on.
-    pub fn forget_stream(&self, stream: u64) {
-        if !self.none() {
-            let mut state = self.lock();
-            if let Some(capture) = state.of(stream) {
-                capture.invalid = true;
-                capture.frontiers.remove(&stream);
-            }
-            state.streams.remove(&stream);
+    /// The stream is gone. A capture that began on it is over: nobody can end it any more, and it would forbid others'
+    /// calls. Another that it is in cannot go on.
+    pub fn forget_stream(&self, process: &Process, stream: u64) {
+        if self.none() {
+            return;
+        }
+        let mut state = self.lock();
+        let Some(id) = state.streams.remove(&stream) else { return };
+        let Some(capture) = state.captures.get_mut(&id) else { return };
+        capture.invalid = true;
+        capture.frontiers.remove(&stream);
+        if capture.origin != stream {
+            return;
+        }
+        let ended = state.end(id);
+        self.active.store(state.captures.len(), Ordering::Release);
+        drop(state);
+        if let Some(capture) = ended.filter(|capture| capture.own) {
+            capture.graph.forget(process);
         }
     }
 }

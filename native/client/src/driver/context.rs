@@ -10,6 +10,7 @@ use sluice_protocol::messages::ContextSynchronize;
 use sluice_protocol::{MOST_PRINTED_BYTES, cuda};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
@@ -26,8 +27,44 @@ const DESTROYED: CudaError = CudaError::code(cuda::ERROR_CONTEXT_IS_DESTROYED);
 /// Counts the contexts that have ended: a thread has to look whether its own is one of them when this has changed.
 static ENDS: AtomicU64 = AtomicU64::new(0);
 
+/// A thread's contexts. The first lie in place, so that the storage has nothing to drop and serves the thread's last
+/// calls too: objects that end with it, or with the program, give back their memory and streams then.
+struct Stack {
+    first: [Current; 8],
+    rest: ManuallyDrop<Vec<Current>>,
+    length: usize,
+}
+
+impl Stack {
+    const EMPTY: Stack =
+        Stack { first: [Current { context: 0, device: 0 }; 8], rest: ManuallyDrop::new(Vec::new()), length: 0 };
+
+    fn last(&self) -> Option<Current> {
+        let index = self.length.checked_sub(1)?;
+        self.rest.last().copied().or_else(|| self.first.get(index).copied())
+    }
+
+    fn push(&mut self, current: Current) {
+        match self.first.get_mut(self.length) {
+            Some(place) => *place = current,
+            None => self.rest.push(current),
+        }
+        self.length += 1;
+    }
+
+    fn pop(&mut self) -> Option<Current> {
+        let last = self.last()?;
+        self.length -= 1;
+        if self.rest.pop().is_some() && self.rest.is_empty() {
+            // Nobody else frees it.
+            *self.rest = Vec::new();
+        }
+        Some(last)
+    }
+}
+
 thread_local! {
-    static STACK: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
+    static STACK: RefCell<Stack> = const { RefCell::new(Stack::EMPTY) };
     /// The context that this thread has last found alive, and the count of ends then.
     static FOUND: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
@@ -35,7 +72,7 @@ thread_local! {
 /// The context on top of the calling thread's stack, which may have ended.
 #[inline]
 pub(crate) fn top() -> Option<Current> {
-    STACK.with(|stack| stack.borrow().last().copied()).filter(|top| top.context != 0)
+    STACK.with_borrow(Stack::last).filter(|top| top.context != 0)
 }
 
 /// The calling thread's current context. CUDA_ERROR_CONTEXT_IS_DESTROYED when another thread has destroyed it, or when it
@@ -167,7 +204,10 @@ pub unsafe fn cuCtxCreate_v3(
 }
 
 pub unsafe fn cuCtxCreate_v4(context: *mut usize, parameters: *const c_void, flags: u32, device: i32) -> CudaResult {
-    if !parameters.is_null() {
+    // CUctxCreateParams: affinities, their number, and CUDA in graphics. A structure of zeros asks for nothing.
+    // SAFETY: null, or the caller's structure.
+    let asked = !parameters.is_null() && unsafe { parameters.cast::<[u64; 3]>().read_unaligned() } != [0; 3];
+    if asked {
         return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "context creation parameters are not served"));
     }
     // SAFETY: as the caller's.
@@ -233,7 +273,9 @@ pub unsafe fn cuCtxSetCurrent(context: usize) -> CudaResult {
     STACK.with(|stack| {
         let mut stack = stack.borrow_mut();
         stack.pop();
-        stack.extend(chosen);
+        if let Some(chosen) = chosen {
+            stack.push(chosen);
+        }
     });
     Ok(())
 }

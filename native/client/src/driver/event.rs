@@ -179,7 +179,8 @@ pub unsafe fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usiz
     if (start.flags | end.flags) & NO_TIMING != 0 {
         return Err(INVALID_HANDLE);
     }
-    let (first, last) = (start.recording().generation, end.recording().generation);
+    // One after the other: both may be the same event.
+    let [first, last] = [&start, &end].map(|event| event.recording().generation);
     if first == 0 || last == 0 {
         return Err(INVALID_HANDLE);
     }

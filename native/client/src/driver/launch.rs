@@ -299,6 +299,10 @@ unsafe fn launch(
     thread_local! {
         static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
+    let with_buffer = |post: &dyn Fn(&RefCell<Vec<u8>>) -> CudaResult| {
+        // In the end of a thread its buffer may be gone.
+        BUFFER.try_with(post).unwrap_or_else(|_| post(&RefCell::default()))
+    };
     let device = current()?;
     let function = device.process.objects.functions.get(function).map_err(|_| INVALID_HANDLE)?;
     // SAFETY: the caller's parameter list.
@@ -310,7 +314,7 @@ unsafe fn launch(
     let resolved = function.resolve(&session)?;
     check(device, &session, &function, &resolved, work, attributes)?;
     let stream = stream::at_server(device, &session, work.stream)?;
-    BUFFER.with(|buffer| {
+    with_buffer(&|buffer| {
         let mut buffer = buffer.try_borrow_mut().map_err(|_| CudaError::code(cuda::ERROR_UNKNOWN))?;
         // SAFETY: the caller's parameter list.
         unsafe { gather(&resolved.info.parameters, parameters, extra, &mut buffer)? };

@@ -276,6 +276,15 @@ pub unsafe fn cuMemFreeHost(memory: *mut c_void) -> CudaResult {
     }
 }
 
+/// Whether the program has memory everywhere in a range.
+fn is_mapped(start: usize, bytes: usize) -> bool {
+    const PAGE: usize = 4096;
+    let first = start & !(PAGE - 1);
+    let Some(end) = start.checked_add(bytes) else { return false };
+    // SAFETY: with this flag the call only looks whether all pages are mapped (Linux); it reads and writes none.
+    unsafe { libc::msync(first as *mut c_void, end - first, libc::MS_ASYNC) == 0 }
+}
+
 pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32) -> CudaResult {
     current()?;
     let context = current_context()?.context;
@@ -292,6 +301,9 @@ pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32
     }
     if pinned_at(memory as usize).is_some() {
         return Err(CudaError::code(cuda::ERROR_HOST_MEMORY_ALREADY_REGISTERED));
+    }
+    if !is_mapped(memory as usize, bytes) {
+        return Err(INVALID_VALUE);
     }
     pinned().insert(memory as usize, Pinned { bytes, flags, context, kind: Kind::Registered });
     Ok(())

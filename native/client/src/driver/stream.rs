@@ -4,11 +4,12 @@ use super::context::current_context;
 use super::graph::{Work, lower, nodes};
 use super::{across, capture, current, put, ready};
 use crate::device::Device;
-use crate::error::{CudaResult, INVALID_VALUE, NOT_READY};
+use crate::error::{CudaError, CudaResult, INVALID_VALUE, NOT_READY};
 use crate::fork;
 use crate::objects::{Stream, new_handle};
 use crate::process::{self, Process};
 use crate::session::Session;
+use sluice_protocol::cuda;
 use sluice_protocol::graph::MemoryOperation;
 use sluice_protocol::messages::{
     StreamDestroy, StreamMemory, StreamQuery, StreamSetAttribute, StreamSynchronize, StreamWaitEvent,
@@ -62,7 +63,9 @@ pub(crate) fn per_thread(body: impl FnOnce() -> CudaResult) -> CudaResult {
 fn own(device: Device) -> CudaResult<Arc<Stream>> {
     let current = current_context()?;
     let context = current.context;
-    let known = OWN.with_borrow(|own| own.0.iter().find(|(of, _)| *of == context).map(|(_, handle)| *handle));
+    let find = |own: &RefCell<OwnStreams>| own.borrow().0.iter().find(|(of, _)| *of == context).copied();
+    // In the end of a thread its streams are over; there is no stream any more that would end with it.
+    let known = OWN.try_with(find).map_err(|_| CudaError::code(cuda::ERROR_DEINITIALIZED))?.map(|(_, handle)| handle);
     if let Some(found) = known.and_then(|handle| device.process.objects.streams.get(handle as usize).ok()) {
         return Ok(found);
     }
@@ -144,7 +147,7 @@ pub unsafe fn cuStreamDestroy_v2(stream: usize) -> CudaResult {
 /// What the stream holds still runs.
 pub(super) fn destroy(process: &'static Process, stream: usize) -> CudaResult {
     let removed = process.objects.streams.remove(stream)?;
-    process.objects.captures.forget_stream(removed.handle);
+    process.objects.captures.forget_stream(process, removed.handle);
     if let Some(session) = process.device(removed.device).session_now()
         && removed.is_in(&session)
     {

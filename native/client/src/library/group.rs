@@ -85,7 +85,9 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
     let encoder = Encoder { process, to: Some((device, &session)), loaded, function, slots, fresh };
     // SAFETY: as the caller's.
     let encoded = unsafe { encoder.encode()? };
-    let collects = matches!(function.way, Way::Run | Way::Join) && GROUP.with_borrow(|group| group.depth > 0);
+    // In the end of a thread its group is gone.
+    let in_group = GROUP.try_with(|group| group.borrow().depth > 0).unwrap_or(false);
+    let collects = matches!(function.way, Way::Run | Way::Join) && in_group;
     if collects || function.way == Way::Join {
         let call = Collected { device: device.ordinal, function, encoded, fresh };
         if !collects {

@@ -93,7 +93,8 @@ thread_local! {
 
 /// Keeps a reason for the functions that ask for the last one.
 fn keep_reason(text: &str) {
-    LAST_REASON.with_borrow_mut(|reason| text.clone_into(reason));
+    // In the end of a thread nobody asks any more.
+    let _ = LAST_REASON.try_with(|reason| text.clone_into(&mut reason.borrow_mut()));
 }
 
 pub(crate) type Outcome<T = usize> = Result<T, Refusal>;

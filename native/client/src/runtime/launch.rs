@@ -19,14 +19,18 @@ struct Configuration {
     stream: usize,
 }
 
+/// cudaErrorCudartUnloading
+const UNLOADING: u32 = 4;
+
 thread_local! {
     /// Pushed by `<<<…>>>`, popped by the kernel's stub.
     static PUSHED: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
 }
 
 pub unsafe fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared_bytes: usize, stream: usize) -> u32 {
-    PUSHED.with(|pushed| pushed.borrow_mut().push(Configuration { grid, block, shared_bytes, stream }));
-    0
+    let configuration = Configuration { grid, block, shared_bytes, stream };
+    // In the end of a thread no kernel begins: `<<<…>>>` leaves the stub out.
+    PUSHED.try_with(|pushed| pushed.borrow_mut().push(configuration)).map_or(UNLOADING, |()| 0)
 }
 
 pub unsafe fn __cudaPopCallConfiguration(
@@ -35,7 +39,11 @@ pub unsafe fn __cudaPopCallConfiguration(
     shared_bytes: *mut usize,
     stream: *mut usize,
 ) -> CudaResult {
-    let last = PUSHED.with(|pushed| pushed.borrow_mut().pop()).ok_or(CudaError::code(MISSING_CONFIGURATION))?;
+    let last = PUSHED
+        .try_with(|pushed| pushed.borrow_mut().pop())
+        .ok()
+        .flatten()
+        .ok_or(CudaError::code(MISSING_CONFIGURATION))?;
     // SAFETY: the stub's outputs.
     unsafe {
         put(grid, last.grid)?;

@@ -176,6 +176,10 @@ pub unsafe fn __cudaInitModule(_binary: *mut *mut c_void) -> c_char {
 }
 
 pub unsafe fn __cudaUnregisterFatBinary(binary: *mut *mut c_void) {
+    // Another thread of the parent may have held the lock at the fork, and nobody releases it here.
+    if fork::is_child() {
+        return;
+    }
     let removed = change(|registered| {
         let removed = registered.binaries.remove(&(binary as usize))?;
         registered.kernels.retain(|_, kernel| !Arc::ptr_eq(&kernel.binary, &removed));

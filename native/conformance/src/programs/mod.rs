@@ -306,6 +306,8 @@ fn streams_and_events(driver: &Driver) {
         assert_eq!((driver.cuEventSynchronize)(end), 0);
         assert_eq!((driver.cuEventQuery)(between), 0);
         let mut milliseconds = -1.0;
+        assert_eq!((driver.cuEventElapsedTime)(&raw mut milliseconds, begin, begin), 0);
+        assert_eq!(milliseconds, 0.0);
         assert_eq!((driver.cuEventElapsedTime)(&raw mut milliseconds, begin, end), 0);
         assert!(milliseconds >= 0.0);
         assert_eq!((driver.cuStreamSynchronize)(second), 0);

@@ -19,6 +19,9 @@ use std::time::Instant;
 /// Client processes that one gpud serves at once.
 const WORKERS: usize = 512;
 
+/// Proposals for the address range that are looked at.
+const MOST_RANGES: usize = 64;
+
 /// Reads until a moment, however slowly the bytes come.
 struct Until<'a> {
     stream: &'a mut Stream,
@@ -37,7 +40,7 @@ impl Read for Until<'_> {
 }
 
 /// What a worker gets of a connection.
-fn parts(stream: Stream) -> io::Result<(OwnedFd, Option<Keys>)> {
+fn parts(mut stream: Stream) -> io::Result<(OwnedFd, Option<Keys>)> {
     stream.set_timeout(None)?;
     stream.into_parts()
 }
@@ -134,16 +137,13 @@ impl Supervisor {
                 let has = |name: &str| hello.features.iter().any(|feature| feature == name);
                 let shared = stream.is_unix() && has(SHARED_LANES);
                 let (connection, tls) = parts(stream)?;
-                if let Some(worker) = pool.workers.get_mut(id) {
+                if let Some(worker) = pool.workers.get(id) {
                     let order = match hello.lane {
                         Some(index) => Order::Lane { tls, index, shared },
                         None if has(PINNED_MEMORY) => Order::Pinned { tls },
-                        None => {
-                            worker.connected = true;
-                            Order::Connection { tls, received: resume.received }
-                        }
+                        None => Order::Connection { tls, received: resume.received },
                     };
-                    worker.channel.send(&order, &[connection.as_fd()])?;
+                    worker.channel.order(&order, &[connection.as_fd()])?;
                 }
                 return Ok(None);
             }
@@ -198,18 +198,18 @@ impl Supervisor {
         pool.workers.insert(id, worker);
         drop(pool);
         Arc::clone(self).attend(id, fresh.child, Arc::clone(&channel));
-        let (connection, tls) = parts(stream)?;
+        let (connection, tls) = parts(stream).inspect_err(|_| channel.end())?;
         let order = Order::Start {
             tls,
             backend: self.backend.clone(),
             device: Box::new(device),
             lease,
-            ranges: hello.ranges.clone(),
+            ranges: hello.ranges.iter().take(MOST_RANGES).copied().collect(),
             return_seconds: self.config.return_time.as_secs(),
             nonce: to_base64url(&nonce),
             exact_bounds: hello.features.iter().any(|feature| feature == EXACT_BOUNDS),
         };
-        channel.send(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
+        channel.order(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
         Ok(None)
     }
 }

@@ -15,7 +15,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const END_TIME: Duration = Duration::from_secs(8);
 /// Memory takes this long on its way to the host, at least: bytes.
 const PARKED_A_SECOND: u64 = 1 << 30;
-/// How long a growth waits for siblings' idle credit.
+/// A client that is not back by then, while another of its lease is served, has ended. Clients try again four times a
+/// second.
+const GONE_TIME: Duration = Duration::from_secs(3);
+/// How long a growth waits for siblings' idle credit, and for the end of those whose clients are gone.
 const RECALL_TIME: Duration = Duration::from_secs(1);
 
 /// Seconds since 1970.
@@ -38,9 +41,10 @@ impl Supervisor {
                     self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
                 }
             }
-            Report::Lost => {
+            Report::Lost | Report::Returned => {
                 if let Some(worker) = self.pool().workers.get_mut(&id) {
-                    worker.connected = false;
+                    worker.connected = report == Report::Returned;
+                    worker.away = (!worker.connected).then(Instant::now);
                 }
             }
             Report::Closed { clean } => {
@@ -71,7 +75,7 @@ impl Supervisor {
                 let Some((channel, nonce)) = asks else { return };
                 let found = self.images.find(&hash, &nonce, &proof);
                 let memory: Vec<_> = found.iter().map(|image| image.descriptor()).collect();
-                let _ = channel.send(&Order::Image, &memory);
+                let _ = channel.order(&Order::Image, &memory);
             }
             Report::Running { running } => {
                 if let Some(worker) = self.pool().workers.get_mut(&id) {
@@ -125,7 +129,7 @@ impl Supervisor {
             // What frames on their way still allocate may be parked as well.
             let order = Order::EndLease { mode, reason: reason.to_owned(), park_limit: room };
             room = room.saturating_sub(ledger.slot(worker.seat.slot).memory);
-            let _ = worker.channel.send(&order, &[]);
+            let _ = worker.channel.order(&order, &[]);
         }
         self.settle_end(&mut pool, lease_id);
         drop(pool);
@@ -267,7 +271,7 @@ impl Supervisor {
             });
         match seat {
             Err(text) => {
-                let _ = channel.send(&Order::NotRebound { call, text }, &[]);
+                let _ = channel.order(&Order::NotRebound { call, text }, &[]);
             }
             Ok((seat, ledger, memory_bytes)) => {
                 let lease = LeasePart {
@@ -279,7 +283,7 @@ impl Supervisor {
                 if let Some(worker) = pool.workers.get_mut(&id) {
                     worker.next_seat = Some(seat);
                 }
-                let _ = channel.send(&Order::Rebound { call, lease }, &[ledger.descriptor()]);
+                let _ = channel.order(&Order::Rebound { call, lease }, &[ledger.descriptor()]);
             }
         }
     }
@@ -300,7 +304,9 @@ impl Supervisor {
         self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
     }
 
-    /// Asks a worker's siblings for idle credit, and lets it try again.
+    /// Asks a worker's siblings for idle credit, ends those whose clients stay away, and lets it try again. The clients
+    /// of a lease are on one host: where one is served, the others could be too, and who does not come back in time has
+    /// ended without a goodbye. Elsewhere they are waited for.
     fn recall(self: &Arc<Self>, id: WorkerId, bytes: u64) {
         let pool = self.pool();
         let Some(worker) = pool.workers.get(&id) else { return };
@@ -309,32 +315,55 @@ impl Supervisor {
         let ledger = Arc::clone(&lease.ledger);
         // More than is wanted is missing where driver and libraries have passed the limit.
         let missing = bytes.max(ledger.used().saturating_add(bytes).saturating_sub(ledger.limit()));
-        let mut asked = false;
+        let (mut asked, mut away) = (false, Vec::new());
         for (other, sibling) in &pool.workers {
             let totals = ledger.slot(sibling.seat.slot);
-            if *other != id
-                && sibling.seat.lease_id == seat.lease_id
-                && !sibling.parked
-                && totals.charged > totals.memory
-            {
-                asked |= sibling.channel.send(&Order::Recall { bytes: missing }, &[]).is_ok();
+            if *other == id || sibling.seat.lease_id != seat.lease_id || sibling.parked {
+                continue;
+            }
+            if let Some(since) = sibling.away {
+                away.push((*other, since + GONE_TIME));
+            } else if totals.charged > totals.memory {
+                asked |= sibling.channel.order(&Order::Recall { bytes: missing }, &[]).is_ok();
             }
         }
         drop(pool);
-        if !asked {
-            let _ = channel.send(&Order::Freed { last: true }, &[]);
+        if !asked && away.is_empty() {
+            let _ = channel.order(&Order::Freed { last: true }, &[]);
             return;
         }
+        let supervisor = Arc::clone(self);
         let waited = std::thread::Builder::new().name("recall".to_owned()).spawn(move || {
-            let deadline = Instant::now() + RECALL_TIME;
+            let mut away = away;
+            let last = away.iter().map(|(_, gone)| *gone).max();
+            let deadline = last.unwrap_or_else(Instant::now).max(Instant::now()) + RECALL_TIME;
             let fits = || ledger.used().saturating_add(bytes) <= ledger.limit();
             while Instant::now() < deadline && !fits() {
+                away.retain(|(other, gone)| {
+                    let over = *gone <= Instant::now();
+                    if over {
+                        supervisor.end_absent(*other);
+                    }
+                    !over
+                });
                 std::thread::sleep(Duration::from_millis(2));
             }
-            let _ = channel.send(&Order::Freed { last: true }, &[]);
+            let _ = channel.order(&Order::Freed { last: true }, &[]);
         });
         if let Err(error) = waited {
             eprintln!("gpud: cannot wait for idle memory: {error}");
+        }
+    }
+}
+
+impl Supervisor {
+    /// Ends a worker whose client has been away for [`GONE_TIME`].
+    fn end_absent(&self, id: WorkerId) {
+        let pool = self.pool();
+        let since = pool.workers.get(&id).and_then(|worker| worker.away);
+        if since.is_some_and(|since| since.elapsed() >= GONE_TIME) {
+            eprintln!("gpud: a session whose client is away ends: another of its lease needs the memory");
+            kill(&pool, id);
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod hello;
 mod leases;
 pub mod metering;
 pub mod pool;
+mod seccomp;
 mod spawn;
 
 use crate::arbiter::Arbiter;

@@ -8,6 +8,7 @@ use crate::supervisor::metering::{Activity, Beyond, Pending};
 use crate::token::{Keys, LeaseClaims};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Ended leases whose reason is remembered for clients that come back.
 const ENDED: usize = 4096;
@@ -63,6 +64,8 @@ pub struct Worker {
     pub device_uuid: String,
     pub seat: Seat,
     pub connected: bool,
+    /// Since when its client, which was here, is away.
+    pub away: Option<Instant>,
     pub parked: bool,
     /// A new lease that the worker is about to take up.
     pub next_seat: Option<Seat>,
@@ -124,6 +127,7 @@ impl Worker {
             device_uuid: device_uuid.to_owned(),
             seat,
             connected: false,
+            away: None,
             parked: false,
             next_seat: None,
             clean: false,

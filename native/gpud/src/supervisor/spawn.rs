@@ -1,6 +1,7 @@
 //! Makes worker processes: this program again, unprivileged, with nothing but a socket to its supervisor.
 
 use crate::passing::Channel;
+use crate::supervisor::seccomp::deny_connections;
 use crate::worker::SUPERVISOR_DESCRIPTOR;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -42,9 +43,16 @@ impl Spawner {
         Ok(Spawner { ready })
     }
 
-    /// The next worker.
+    /// The next worker that lives: the one made ahead may have ended since.
     pub fn take(&self) -> io::Result<Fresh> {
-        self.ready.recv().unwrap_or_else(|_| Err(io::Error::other("no more workers are made")))
+        loop {
+            let next = self.ready.recv().unwrap_or_else(|_| Err(io::Error::other("no more workers are made")));
+            let mut fresh = next?;
+            match fresh.child.try_wait()? {
+                None => return Ok(fresh),
+                Some(status) => eprintln!("gpud: a worker that nobody had yet has ended ({status}); another serves"),
+            }
+        }
     }
 }
 
@@ -107,6 +115,10 @@ fn spawn(sandbox: bool, environment: &[String]) -> io::Result<Fresh> {
                 libc::unshare(if alone { libc::CLONE_NEWUSER } else { libc::CLONE_NEWUSER | apart });
             }
             checked(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+            if sandbox {
+                // A kernel without filters has the worker reach what its connections' host does.
+                let _ = deny_connections();
+            }
             // After the change of user, which clears it.
             checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0).into())?;
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -75,15 +75,19 @@ pub fn serve(
     outbox: &Arc<Outbox>,
     behind: &Arc<Behind>,
 ) -> End {
-    match frames(connection, session, outbox, behind) {
+    let end = match frames(connection, session, outbox, behind) {
         Ok(end) => end,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            hang_up(connection);
             eprintln!("gpud worker: the client broke the protocol: {error}");
             End::Broken
         }
         Err(_) => End::Lost,
+    };
+    if end != End::Goodbye {
+        // Where a record of TLS was spoiled, the line itself still holds: its client would wait for an answer.
+        hang_up(connection);
     }
+    end
 }
 
 fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {

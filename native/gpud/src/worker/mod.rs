@@ -240,14 +240,21 @@ fn serve(session: &Shared, greeting: &Greeting, arriving: &Receiver<Arrival>) ->
         let session = lock(session);
         Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk))
     };
+    let mut lost = false;
     while let Some(arrival) = next_arrival(session, arriving, return_time) {
+        if lost {
+            lock(session).report(&Report::Returned);
+        }
         let Ok((mut reading, writing)) = arrival.connection.split() else { return false };
         let welcome = greeting.welcome(&lock(session));
         greeting.outbox.connect(writing, (opcode::WELCOME, welcome.encode()), arrival.received);
         let end = link::serve(&mut reading, session, &greeting.outbox, &behind);
         greeting.outbox.disconnect();
         match end {
-            link::End::Lost => lock(session).report(&Report::Lost),
+            link::End::Lost => {
+                lock(session).report(&Report::Lost);
+                lost = true;
+            }
             link::End::Broken => return false,
             link::End::Goodbye => return true,
         }

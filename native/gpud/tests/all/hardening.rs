@@ -1,11 +1,14 @@
 //! What a worker may do to its host, and what gpud sends over a network.
 
-use crate::support::{ADD_ONE, BASE64URL, Gpud, NAME, PATIENCE, key, unique};
+use crate::support::{ADD_ONE, BASE64URL, Client, Gpud, NAME, PATIENCE, hello, hello_on, key, say_hello, sign, unique};
 use base64::Engine as _;
 use ring::signature::KeyPair as _;
 use serde_json::Value;
+use sluice_protocol::handshake::{AddressRange, Resume};
+use sluice_protocol::messages::Empty;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -60,6 +63,8 @@ fn serves_without_rights(gpud: &Gpud) {
         assert_eq!(status(worker, rights), ["0000000000000000"], "{rights}");
     }
     assert_eq!(status(worker, "NoNewPrivs"), ["1"]);
+    // A filter of system calls: `supervisor/seccomp.rs`.
+    assert_eq!(status(worker, "Seccomp"), ["2"]);
 }
 
 #[test]
@@ -132,6 +137,66 @@ fn a_program_that_workers_may_not_start_is_named_at_once() {
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains(&format!("chmod o+x {}", copy.program().display())), "{text}");
+}
+
+#[test]
+fn a_worker_that_takes_no_orders_is_ended_and_holds_nobody_up() {
+    let gpud = Gpud::start(&["--listen", "tls://127.0.0.1:0"]);
+    let worker = next_worker(&gpud);
+    let client = gpud.connect("lea-1", 64 * MIB);
+    // SAFETY: a worker of this test's own gpud.
+    assert_eq!(unsafe { libc::kill(worker as libc::pid_t, libc::SIGSTOP) }, 0);
+    let resume = || Some(Resume { session_id: client.welcome.session_id.clone(), received: 0 });
+    let mut lines = Vec::new();
+    while !status(worker, "State").is_empty() {
+        assert!(lines.len() < 2000, "it has been told enough");
+        let mut line = gpud.open();
+        say_hello(&mut line, &client.key, &client.token, vec![], resume(), &[]).expect("said");
+        lines.push(line);
+        if lines.len().is_multiple_of(50) {
+            gpud.connect("lea-2", 64 * MIB).alloc(MIB).expect("others are served");
+        }
+    }
+    assert!(lines.len() > 50, "it was ended after {} orders", lines.len());
+    gpud.connect("lea-2", 64 * MIB).alloc(MIB).expect("others are served");
+}
+
+#[test]
+fn a_worker_that_ends_before_it_serves_is_replaced() {
+    let gpud = Gpud::start(&[]);
+    let worker = next_worker(&gpud);
+    // SAFETY: a worker of this test's own gpud.
+    assert_eq!(unsafe { libc::kill(worker as libc::pid_t, libc::SIGKILL) }, 0);
+    std::thread::sleep(Duration::from_millis(100));
+    gpud.connect("lea-1", 64 * MIB).alloc(MIB).expect("served");
+}
+
+#[test]
+fn a_spoiled_record_ends_the_line_and_the_session_goes_on() {
+    let gpud = Gpud::start(&["--listen", "tls://127.0.0.1:0"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    let data = client.alloc(MIB).expect("memory");
+    client.write(data, &[7; 1000]);
+    client.call(&Empty).expect("written");
+    let record = [&[23, 3, 3, 0, 32][..], &[0xaa; 32]].concat();
+    // SAFETY: so many bytes.
+    let sent = unsafe { libc::send(client.stream.as_raw_fd(), record.as_ptr().cast(), record.len(), 0) };
+    assert_eq!(sent, record.len() as isize);
+    assert!(client.next().is_err(), "the line goes on");
+    let resume = Resume { session_id: client.welcome.session_id.clone(), received: client.received };
+    let back = hello_on(gpud.open(), &client.key, &client.token, vec![], Some(resume), &[]);
+    client.stream = back.expect("welcome").0;
+    assert_eq!(client.read(data, 1000).expect("the session is there"), [7; 1000]);
+}
+
+#[test]
+fn of_many_proposed_ranges_the_first_are_looked_at() {
+    let gpud = Gpud::start(&[]);
+    let owner = key(9);
+    let token = sign(&gpud.claims(&owner, "lea-1", 64 * MIB));
+    let ranges = (0..3800).map(|index| AddressRange { base: (0x2000 + index) << 32, bytes: 16 << 30 }).collect();
+    let (stream, welcome) = hello(&gpud.address, &owner, &token, ranges, None).expect("welcome");
+    Client::around(stream, welcome, owner, token).alloc(MIB).expect("served");
 }
 
 #[test]

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{Hello, RefusedCode, Resume};
 use sluice_protocol::opcode;
-use sluice_transport::{Stream, read_handshake, write_handshake};
+use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -122,6 +123,31 @@ fn an_encrypted_connection_begins_with_a_hello_alone() {
     let mut longer = connect();
     longer.write_all(&[&hello[..], &[0; 10]].concat()).expect("sent");
     assert!(read_handshake(&mut longer).is_err());
+}
+
+/// Dripping byte by byte, a TLS handshake or a hello's record takes no longer than a hello may.
+#[test]
+fn whoever_says_a_byte_now_and_then_is_not_waited_for_longer_with_tls() {
+    let gpud = Gpud::start(&["--listen", "tls://127.0.0.1:0"]);
+    let Address::Tls(address) = &gpud.address else { panic!("TLS") };
+    let mut opened = gpud.open();
+    read_handshake(&mut opened).expect("challenge");
+    let within_hello = TcpStream::from(opened.into_parts().expect("comes apart").0);
+    let within_handshake = TcpStream::connect(address).expect("connected");
+    let drips =
+        [(within_hello, [23, 3, 3, 0x40, 0]), (within_handshake, [22, 3, 1, 0x40, 0])].map(|(mut line, header)| {
+            std::thread::spawn(move || {
+                let began = Instant::now();
+                line.write_all(&header).expect("sent");
+                while line.write_all(&[1]).is_ok() && began.elapsed() < PATIENCE {
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+                began.elapsed()
+            })
+        });
+    for drip in drips {
+        assert!(drip.join().expect("ended") < Duration::from_secs(15));
+    }
 }
 
 #[test]

@@ -91,3 +91,28 @@ fn what_a_kernels_threads_take_counts_against_the_lease() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+/// The memory of a client that has gone without a word is another's of its lease as soon as that needs it; a client that
+/// comes back in time keeps its own.
+#[test]
+fn who_stays_away_gives_way_to_who_needs_the_memory() {
+    let gpud = Gpud::start(&[]);
+    let mut gone = gpud.connect("lea-1", 64 * MIB);
+    gone.alloc(48 * MIB).expect("fits");
+    let mut back = gpud.connect("lea-1", 64 * MIB);
+    let kept = back.alloc(8 * MIB).expect("fits");
+    back.write(kept, &[9; 4096]);
+    back.call(&m::ContextSynchronize).expect("written");
+    let mut next = gpud.connect("lea-1", 64 * MIB);
+    gone.hang_up(&gpud.address);
+    back.hang_up(&gpud.address);
+    let began = Instant::now();
+    let asking = std::thread::spawn(move || next.alloc(48 * MIB).map(|_| next));
+    std::thread::sleep(Duration::from_secs(1));
+    back.resume(&gpud.address).expect("welcome");
+    let next = asking.join().expect("no panic").expect("the memory of who has gone");
+    assert!(began.elapsed() < Duration::from_secs(10), "after {:?}", began.elapsed());
+    assert_eq!(back.read(kept, 4096).expect("kept"), [9; 4096]);
+    assert!(gone.resume(&gpud.address).is_err(), "its session has ended");
+    drop(next);
+}

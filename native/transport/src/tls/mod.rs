@@ -20,7 +20,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use records::Keys;
 use records::{Opener, Sealer};
@@ -151,9 +151,30 @@ impl KeyLog for Secrets {
     }
 }
 
+/// Reads from a socket until a moment, however slowly the bytes come.
+struct Until<'a> {
+    socket: &'a TcpStream,
+    deadline: Option<Instant>,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.socket.set_read_timeout(Some(left))?;
+        }
+        self.socket.read(buffer)
+    }
+}
+
 /// A TLS connection before it is split.
 pub struct TlsStream {
     socket: TcpStream,
+    /// Longest time of one call that reads, however many records and pieces of them come meanwhile.
+    timeout: Option<Duration>,
     opener: Opener,
     sealer: Sealer,
 }
@@ -190,11 +211,11 @@ impl TlsStream {
         secrets: &Secrets,
         timeout: Duration,
     ) -> io::Result<Self> {
-        socket.set_read_timeout(Some(timeout))?;
+        let deadline = Some(Instant::now() + timeout);
         socket.set_write_timeout(Some(timeout))?;
         send(&mut state, &mut socket)?;
         while state.is_handshaking() {
-            let outcome = take_record(&mut state, &mut socket);
+            let outcome = take_record(&mut state, &mut Until { socket: &socket, deadline });
             // What is wrong is told to the other end, too.
             send(&mut state, &mut socket)?;
             outcome?;
@@ -206,7 +227,7 @@ impl TlsStream {
         let (reading, writing) =
             if matches!(state, Connection::Client(_)) { (server, client) } else { (client, server) };
         let keys = Keys::fresh(suite, reading.clone(), writing.clone());
-        let stream = Self::take_up(socket, keys)?;
+        let mut stream = Self::take_up(socket, keys)?;
         stream.set_timeout(None)?;
         Ok(stream)
     }
@@ -214,7 +235,7 @@ impl TlsStream {
     /// Goes on with a connection that [`TlsStream::hand_over`] gave away.
     pub(crate) fn take_up(socket: TcpStream, keys: Keys) -> io::Result<Self> {
         let (opener, sealer) = records::take_up(keys)?;
-        Ok(Self { socket, opener, sealer })
+        Ok(Self { socket, timeout: None, opener, sealer })
     }
 
     pub(crate) fn holds_bytes(&self) -> bool {
@@ -227,12 +248,13 @@ impl TlsStream {
     }
 
     pub(crate) fn split(self) -> io::Result<(TlsReadHalf, TlsWriteHalf)> {
-        let Self { socket, mut opener, sealer } = self;
+        let Self { socket, mut opener, sealer, .. } = self;
         opener.read_ahead();
         Ok((TlsReadHalf { socket: socket.try_clone()?, opener }, TlsWriteHalf { socket, sealer }))
     }
 
-    pub(crate) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.timeout = timeout;
         self.socket.set_read_timeout(timeout)?;
         self.socket.set_write_timeout(timeout)
     }
@@ -246,7 +268,7 @@ fn send(state: &mut Connection, socket: &mut TcpStream) -> io::Result<()> {
 }
 
 /// Reads one record of the handshake and nothing behind it.
-fn take_record(state: &mut Connection, socket: &mut TcpStream) -> io::Result<()> {
+fn take_record(state: &mut Connection, socket: &mut Until<'_>) -> io::Result<()> {
     let mut record = vec![0; records::HEADER_BYTES];
     socket.read_exact(&mut record)?;
     let length = usize::from(u16::from_be_bytes([record[3], record[4]]));
@@ -275,7 +297,8 @@ impl AsRawFd for TlsStream {
 
 impl Read for TlsStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.opener.read(&mut self.socket, buffer)
+        let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
+        self.opener.read(&mut Until { socket: &self.socket, deadline }, buffer)
     }
 }
 

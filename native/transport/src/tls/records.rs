@@ -19,6 +19,8 @@ const MOST_SEALED: usize = MOST_PLAIN + 256;
 const BATCH: usize = 4 * MOST_PLAIN;
 /// Records are opened where they were read.
 const BUFFER_BYTES: usize = 128 << 10;
+/// So many records may follow each other that carry no data: each costs more than it is long.
+const MOST_WITHOUT_DATA: u32 = 32;
 /// A key seals fewer records than this. AES-GCM's bound is 2^24.5 records of full length (RFC 8446, section 5.5).
 const RECORDS_A_KEY: u64 = 1 << 23;
 
@@ -186,6 +188,8 @@ pub(super) struct Opener {
     ended: bool,
     /// For the [`Sealer`].
     asked: Arc<AtomicBool>,
+    /// Records without data since the last with some.
+    without_data: u32,
     /// Reads no further than to a record's end: the socket goes to another process.
     by_record: bool,
 }
@@ -252,6 +256,10 @@ impl Opener {
         let content_type = opened[end];
         if end > MOST_PLAIN {
             return Err(broken("a record is too long"));
+        }
+        self.without_data = if content_type == APPLICATION_DATA && end > 0 { 0 } else { self.without_data + 1 };
+        if self.without_data > MOST_WITHOUT_DATA {
+            return Err(broken("the other end sends nothing but records without data"));
         }
         match content_type {
             APPLICATION_DATA => {
@@ -330,6 +338,7 @@ pub(super) fn take_up(keys: Keys) -> io::Result<(Opener, Sealer)> {
         plain: 0..0,
         sealed: 0..0,
         ended: false,
+        without_data: 0,
         asked: Arc::clone(&asked),
         by_record: true,
     };
@@ -339,7 +348,7 @@ pub(super) fn take_up(keys: Keys) -> io::Result<(Opener, Sealer)> {
 
 /// The keys of a connection of which all that came has been read ([`Opener::holds_bytes`]); fails where that is not so.
 pub(super) fn hand_over(opener: Opener, sealer: Sealer) -> io::Result<Keys> {
-    if opener.holds_bytes() {
+    if !opener.plain.is_empty() || !opener.sealed.is_empty() {
         return Err(broken("what has come was not read before the connection was handed over"));
     }
     let Cipher { suite, direction: reading, .. } = opener.cipher;
@@ -475,6 +484,22 @@ mod tests {
         assert!(read_all(&mut ends().1, &ticket).expect("of no interest").is_empty());
         // Padding is no content.
         assert_eq!(read_all(&mut ends().1, &record(0, b"text\x17\0\0\0")).expect("read"), b"text");
+    }
+
+    #[test]
+    fn records_without_data_do_not_follow_each_other_for_ever() {
+        let (mut sealer, mut opener) = ends();
+        for round in 0..3 {
+            (0..MOST_WITHOUT_DATA).for_each(|_| sealer.seal(APPLICATION_DATA, &[]).expect("sealed"));
+            sealer.seal(APPLICATION_DATA, &[round]).expect("sealed");
+        }
+        assert_eq!(read_all(&mut opener, &sealer.sealed).expect("read"), [0, 1, 2]);
+        let (mut sealer, mut opener) = ends();
+        for _ in 0..=MOST_WITHOUT_DATA {
+            sealer.seal(HANDSHAKE, &[KEY_UPDATE, 0, 0, 1, 0]).expect("sealed");
+            sealer.cipher.update().expect("updated");
+        }
+        assert!(read_all(&mut opener, &sealer.sealed).is_err());
     }
 
     #[test]

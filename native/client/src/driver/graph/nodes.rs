@@ -20,6 +20,9 @@ pub struct Exposed {
     words: Arc<[MemoryWords]>,
 }
 
+/// Longer lists are none of a program's: no room is made for them.
+const MOST_EDGES: usize = 1 << 24;
+
 /// Reads a list of nodes to depend on.
 ///
 /// # Safety
@@ -37,7 +40,7 @@ pub(crate) unsafe fn edges_with(list: *const usize, data: *const c_void, count: 
     if count == 0 {
         return Ok(Vec::new());
     }
-    if list.is_null() {
+    if list.is_null() || count > MOST_EDGES {
         return Err(INVALID_VALUE);
     }
     let data = data.cast::<EdgeData>();

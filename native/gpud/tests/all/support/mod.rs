@@ -130,10 +130,15 @@ impl Gpud {
         })
     }
 
+    /// A connection on which nothing has been said.
+    pub fn open(&self) -> Stream {
+        Stream::connect(&self.address, self.pin.as_ref(), PATIENCE).expect("connected")
+    }
+
     pub fn connect(&self, lease: &str, memory: u64) -> Client {
         let client = key(unique() as u8 | 0x80);
         let token = sign(&self.claims(&client, lease, memory));
-        Client::connect(&self.address, client, token).expect("welcome")
+        Client::connect_on(self.open(), client, token).expect("welcome")
     }
 
     /// Process ids of the workers that serve a client now, by their sockets' age: all but the one made ahead.
@@ -237,8 +242,26 @@ pub fn hello_on(
     resume: Option<Resume>,
     features: &[&str],
 ) -> Result<(Stream, Welcome), HelloError> {
-    stream.set_timeout(Some(PATIENCE))?;
+    say_hello(&mut stream, key, token, ranges, resume, features)?;
     let frame = read_handshake(&mut stream)?;
+    if frame.header.opcode == opcode::REFUSED {
+        return Err(HelloError::Refused(Refused::decode(&frame.payload).expect("refusal")));
+    }
+    assert_eq!(frame.header.opcode, opcode::WELCOME);
+    Ok((stream, Welcome::decode(&frame.payload).expect("welcome")))
+}
+
+/// Answers the challenge, and leaves gpud's answer to be read.
+pub fn say_hello(
+    stream: &mut Stream,
+    key: &Ed25519KeyPair,
+    token: &str,
+    ranges: Vec<AddressRange>,
+    resume: Option<Resume>,
+    features: &[&str],
+) -> io::Result<()> {
+    stream.set_timeout(Some(PATIENCE))?;
+    let frame = read_handshake(stream)?;
     let challenge = Challenge::decode(&frame.payload).expect("challenge");
     let nonce = BASE64URL.decode(challenge.nonce).expect("base64url");
     let signature = BASE64URL.encode(key.sign(&[HELLO_CONTEXT, &nonce].concat()).as_ref());
@@ -246,13 +269,7 @@ pub fn hello_on(
     let token = token.to_owned();
     let features = features.iter().map(|name| (*name).to_owned()).collect();
     let hello = Hello { version, features, token, signature, ranges, resume, lane: None, pid: std::process::id() };
-    write_handshake(&mut stream, &hello)?;
-    let frame = read_handshake(&mut stream)?;
-    if frame.header.opcode == opcode::REFUSED {
-        return Err(HelloError::Refused(Refused::decode(&frame.payload).expect("refusal")));
-    }
-    assert_eq!(frame.header.opcode, opcode::WELCOME);
-    Ok((stream, Welcome::decode(&frame.payload).expect("welcome")))
+    write_handshake(stream, &hello)
 }
 
 /// A range like those that clients propose. Workers have address spaces of their own, so a thousand ranges serve any
