@@ -204,10 +204,17 @@ pub unsafe fn cuCtxCreate_v3(
 }
 
 pub unsafe fn cuCtxCreate_v4(context: *mut usize, parameters: *const c_void, flags: u32, device: i32) -> CudaResult {
-    // CUctxCreateParams: affinities, their number, and CUDA in graphics. A structure of zeros asks for nothing.
+    /// CUctxCreateParams
+    #[repr(C)]
+    struct Parameters {
+        affinities: usize,
+        affinity_count: i32,
+        graphics: usize,
+    }
     // SAFETY: null, or the caller's structure.
-    let asked = !parameters.is_null() && unsafe { parameters.cast::<[u64; 3]>().read_unaligned() } != [0; 3];
-    if asked {
+    let parameters = unsafe { parameters.cast::<Parameters>().as_ref() };
+    // One without anything in it asks for nothing.
+    if parameters.is_some_and(|asked| (asked.affinities, asked.affinity_count, asked.graphics) != (0, 0, 0)) {
         return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "context creation parameters are not served"));
     }
     // SAFETY: as the caller's.

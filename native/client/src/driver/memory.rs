@@ -278,8 +278,9 @@ pub unsafe fn cuMemFreeHost(memory: *mut c_void) -> CudaResult {
 
 /// Whether the program has memory everywhere in a range.
 fn is_mapped(start: usize, bytes: usize) -> bool {
-    const PAGE: usize = 4096;
-    let first = start & !(PAGE - 1);
+    // SAFETY: has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let first = start - start % page;
     let Some(end) = start.checked_add(bytes) else { return false };
     // SAFETY: with this flag the call only looks whether all pages are mapped (Linux); it reads and writes none.
     unsafe { libc::msync(first as *mut c_void, end - first, libc::MS_ASYNC) == 0 }
