@@ -31,10 +31,10 @@ enum IncomingKind {
 impl Incoming {
     /// A second handle, to end the connection from another thread.
     pub fn closer(&self) -> io::Result<Closer> {
-        Closer::of(match &self.kind {
-            IncomingKind::Ready(stream) => stream.as_raw_fd(),
-            IncomingKind::Tls(socket, _) => socket.as_raw_fd(),
-        })
+        match &self.kind {
+            IncomingKind::Ready(stream) => stream.closer(),
+            IncomingKind::Tls(socket, _) => Closer::of(socket.as_raw_fd()),
+        }
     }
 
     /// Finishes the transport's own handshake.

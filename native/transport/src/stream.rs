@@ -49,6 +49,11 @@ impl Stream {
         }
     }
 
+    /// A second handle on the socket, that can end the connection from another thread.
+    pub fn closer(&self) -> io::Result<Closer> {
+        Closer::of(self.as_raw_fd())
+    }
+
     /// Splits into halves that two threads own.
     pub fn split(self) -> io::Result<(ReadHalf, WriteHalf)> {
         match self {

@@ -69,6 +69,25 @@ fn dimensions(rank: u32, least: usize) -> CudaResult<usize> {
     if (least..=MOST_DIMENSIONS).contains(&rank) { Ok(rank) } else { Err(INVALID_VALUE) }
 }
 
+/// What maps of all windows are made of; the window is still to be put in.
+///
+/// # Safety
+/// Each list is null or as long as the rank says, the strides by one shorter.
+unsafe fn described(
+    rank: usize,
+    data_type: u32,
+    address: u64,
+    sizes: *const u64,
+    strides: *const u64,
+    element_strides: *const u32,
+    modes: [u32; 4],
+) -> CudaResult<TensorMap> {
+    // SAFETY: as the caller's.
+    let (sizes, strides, element_strides) =
+        unsafe { (copied(sizes, rank)?, copied(strides, rank - 1)?, copied(element_strides, rank)?) };
+    Ok(TensorMap { data_type, address, sizes, strides, element_strides, modes, ..TensorMap::default() })
+}
+
 /// Has a map encoded and writes it.
 ///
 /// # Safety
@@ -105,16 +124,9 @@ pub unsafe fn cuTensorMapEncodeTiled(
     let rank = dimensions(rank, 1)?;
     // SAFETY: the caller's arrays, as long as the rank says.
     unsafe {
-        let map = TensorMap {
-            data_type,
-            address,
-            sizes: copied(sizes, rank)?,
-            strides: copied(strides, rank - 1)?,
-            window: TensorWindow::Tiled(copied(box_sizes, rank)?),
-            element_strides: copied(element_strides, rank)?,
-            modes: [interleave, swizzle, promotion, fill],
-        };
-        encode(to, map)
+        let modes = [interleave, swizzle, promotion, fill];
+        let map = described(rank, data_type, address, sizes, strides, element_strides, modes)?;
+        encode(to, TensorMap { window: TensorWindow::Tiled(copied(box_sizes, rank)?), ..map })
     }
 }
 
@@ -138,17 +150,10 @@ pub unsafe fn cuTensorMapEncodeIm2col(
     let rank = dimensions(rank, 3)?;
     // SAFETY: the caller's arrays, as long as the rank says.
     unsafe {
+        let modes = [interleave, swizzle, promotion, fill];
+        let map = described(rank, data_type, address, sizes, strides, element_strides, modes)?;
         let (lower, upper) = (copied(lower, rank - 2)?, copied(upper, rank - 2)?);
-        let map = TensorMap {
-            data_type,
-            address,
-            sizes: copied(sizes, rank)?,
-            strides: copied(strides, rank - 1)?,
-            window: TensorWindow::Columns { lower, upper, channels, pixels },
-            element_strides: copied(element_strides, rank)?,
-            modes: [interleave, swizzle, promotion, fill],
-        };
-        encode(to, map)
+        encode(to, TensorMap { window: TensorWindow::Columns { lower, upper, channels, pixels }, ..map })
     }
 }
 

@@ -334,18 +334,12 @@ impl Supervisor {
         }
         let supervisor = Arc::clone(self);
         let waited = std::thread::Builder::new().name("recall".to_owned()).spawn(move || {
-            let mut away = away;
-            let last = away.iter().map(|(_, gone)| *gone).max();
-            let deadline = last.unwrap_or_else(Instant::now).max(Instant::now()) + RECALL_TIME;
+            let deadline = away.iter().map(|(_, gone)| *gone).fold(Instant::now(), Instant::max) + RECALL_TIME;
             let fits = || ledger.used().saturating_add(bytes) <= ledger.limit();
             while Instant::now() < deadline && !fits() {
-                away.retain(|(other, gone)| {
-                    let over = *gone <= Instant::now();
-                    if over {
-                        supervisor.end_absent(*other);
-                    }
-                    !over
-                });
+                for (other, _) in away.extract_if(.., |(_, gone)| *gone <= Instant::now()) {
+                    supervisor.end_absent(other);
+                }
                 std::thread::sleep(Duration::from_millis(2));
             }
             let _ = channel.order(&Order::Freed { last: true }, &[]);
@@ -354,9 +348,7 @@ impl Supervisor {
             eprintln!("gpud: cannot wait for idle memory: {error}");
         }
     }
-}
 
-impl Supervisor {
     /// Ends a worker whose client has been away for [`GONE_TIME`].
     fn end_absent(&self, id: WorkerId) {
         let pool = self.pool();

@@ -10,9 +10,9 @@ use sluice_protocol::messages::{Goodbye, Request};
 use sluice_protocol::{Frame, HEADER_BYTES, ReplySink, opcode};
 use sluice_transport::silence::is_silent;
 use sluice_transport::spin::readable_within;
+use sluice_transport::stream::Closer;
 use sluice_transport::{FrameReader, ReadHalf, Spin};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -47,22 +47,17 @@ pub enum End {
     Goodbye,
 }
 
-/// Ends a connection from another thread; its reader sees the end.
-pub fn hang_up(connection: &impl AsRawFd) {
-    // SAFETY: a valid descriptor; failure (not a socket, not connected) leaves nothing to do.
-    unsafe { libc::shutdown(connection.as_raw_fd(), libc::SHUT_RDWR) };
-}
-
 /// Says no more, and waits a moment for the client to have read what was said: closing a socket on which unread
 /// frames lie would make the client's system throw our last words away.
-pub fn linger(connection: &File) {
-    // SAFETY: as in `hang_up`.
-    unsafe { libc::shutdown(connection.as_raw_fd(), libc::SHUT_WR) };
+pub fn linger(connection: &Closer) {
+    let socket = connection.as_raw_fd();
+    // SAFETY: a valid descriptor; failure (not connected) leaves nothing to do.
+    unsafe { libc::shutdown(socket, libc::SHUT_WR) };
     let deadline = Instant::now() + LINGER_TIME;
-    let mut sink = vec![0; 64 << 10];
-    let mut connection = connection;
+    let mut sink = vec![0u8; 64 << 10];
     while Instant::now() < deadline {
-        if readable_within(connection.as_raw_fd(), 20) && !matches!(connection.read(&mut sink), Ok(1..)) {
+        // SAFETY: a valid descriptor, and as much room as is told.
+        if readable_within(socket, 20) && unsafe { libc::recv(socket, sink.as_mut_ptr().cast(), sink.len(), 0) } < 1 {
             return;
         }
     }
@@ -71,6 +66,7 @@ pub fn linger(connection: &File) {
 /// Executes frames until the connection ends.
 pub fn serve(
     connection: &mut ReadHalf,
+    closer: &Closer,
     session: &Arc<Mutex<Session>>,
     outbox: &Arc<Outbox>,
     behind: &Arc<Behind>,
@@ -85,7 +81,7 @@ pub fn serve(
     };
     if end != End::Goodbye {
         // Where a record of TLS was spoiled, the line itself still holds: its client would wait for an answer.
-        hang_up(connection);
+        closer.close();
     }
     end
 }

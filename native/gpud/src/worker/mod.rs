@@ -29,10 +29,10 @@ use sluice_protocol::Failure;
 use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
 use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::shared::Memory;
+use sluice_transport::stream::Closer;
 use sluice_transport::{Lanes, Stream, write_handshake};
-use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -118,13 +118,6 @@ pub fn main() -> io::Result<()> {
     supervisor.send(&Report::Closed { clean: true }, &[])
 }
 
-/// A further descriptor of a connection, to end it from another thread than the two that use it.
-fn copy(connection: &Stream) -> io::Result<File> {
-    // SAFETY: the descriptor is open as long as the connection lives.
-    let descriptor = unsafe { BorrowedFd::borrow_raw(connection.as_raw_fd()) };
-    Ok(File::from(descriptor.try_clone_to_owned()?))
-}
-
 fn take(descriptors: Vec<OwnedFd>) -> io::Result<[OwnedFd; 3]> {
     descriptors.try_into().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not three descriptors"))
 }
@@ -179,7 +172,7 @@ fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &C
     let session = Arc::new(Mutex::new(session));
     let greeting = Arc::new(greeting);
     let (arrivals, arriving) = channel();
-    let mut current = copy(&connection)?;
+    let mut current = connection.closer()?;
     let _ = arrivals.send(Arrival { connection, received: 0 });
     lock(&session).report(&Report::Opened);
     let frames = Arc::clone(&session);
@@ -246,9 +239,10 @@ fn serve(session: &Shared, greeting: &Greeting, arriving: &Receiver<Arrival>) ->
             lock(session).report(&Report::Returned);
         }
         let Ok((mut reading, writing)) = arrival.connection.split() else { return false };
+        let Ok(closer) = writing.closer() else { return false };
         let welcome = greeting.welcome(&lock(session));
         greeting.outbox.connect(writing, (opcode::WELCOME, welcome.encode()), arrival.received);
-        let end = link::serve(&mut reading, session, &greeting.outbox, &behind);
+        let end = link::serve(&mut reading, &closer, session, &greeting.outbox, &behind);
         greeting.outbox.disconnect();
         match end {
             link::End::Lost => {
@@ -309,15 +303,15 @@ fn carry_out(
     session: &Shared,
     greeting: &Greeting,
     arrivals: &Sender<Arrival>,
-    current: &mut File,
+    current: &mut Closer,
 ) -> io::Result<()> {
     match order {
         Order::Start { .. } => return Err(io::Error::new(io::ErrorKind::InvalidData, "a second start")),
         Order::Connection { tls, received } => {
             if let Some(connection) = descriptors.into_iter().next() {
                 let connection = Stream::from_parts(connection, tls)?;
-                link::hang_up(current);
-                *current = copy(&connection)?;
+                current.close();
+                *current = connection.closer()?;
                 let _ = arrivals.send(Arrival { connection, received });
             }
         }

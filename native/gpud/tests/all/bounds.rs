@@ -1,9 +1,8 @@
 //! Accesses behind the end of an allocation.
 
-use crate::support::{ADD_ONE, Client, Gpud, PATIENCE, hello_on, key, range, sign};
+use crate::support::{ADD_ONE, Client, Gpud, hello_on, key, range, sign};
 use sluice_protocol::messages as m;
 use sluice_protocol::{EXACT_BOUNDS, Failure};
-use sluice_transport::Stream;
 
 const MIB: u64 = 1 << 20;
 /// `cudaErrorIllegalAddress`.
@@ -13,7 +12,7 @@ const ILLEGAL_ADDRESS: u32 = 700;
 fn add_too_many(features: &[&str], numbers: u64) -> Result<(), Failure> {
     let gpud = Gpud::start(&[]);
     let token = sign(&gpud.claims(&key(1), "lea-1", 64 * MIB));
-    let stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    let stream = gpud.open();
     let (stream, welcome) = hello_on(stream, &key(1), &token, vec![range()], None, features).expect("welcome");
     let mut client = Client::around(stream, welcome, key(1), token);
     client.load(1, ADD_ONE).expect("loaded");
@@ -42,7 +41,7 @@ fn rows_that_overlap_or_are_empty_take_no_time() {
     let gpud = Gpud::start(&[]);
     let token = sign(&gpud.claims(&key(1), "lea-1", 64 * MIB));
     let connect = || {
-        let stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+        let stream = gpud.open();
         let (stream, welcome) = hello_on(stream, &key(1), &token, vec![range()], None, &[]).expect("welcome");
         Client::around(stream, welcome, key(1), token.clone())
     };

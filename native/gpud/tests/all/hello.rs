@@ -98,7 +98,7 @@ fn of_another_version() -> Hello {
 #[test]
 fn another_major_version_is_told_which_one_is_spoken() {
     let gpud = Gpud::start(&[]);
-    let mut stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    let mut stream = gpud.open();
     read_handshake(&mut stream).expect("challenge");
     write_handshake(&mut stream, &of_another_version()).expect("sent");
     let frame = read_handshake(&mut stream).expect("answer");
@@ -110,7 +110,7 @@ fn another_major_version_is_told_which_one_is_spoken() {
 fn an_encrypted_connection_begins_with_a_hello_alone() {
     let gpud = Gpud::start(&["--listen", "tls://127.0.0.1:0"]);
     let connect = || {
-        let mut stream = Stream::connect(&gpud.address, gpud.pin.as_ref(), PATIENCE).expect("connected");
+        let mut stream = gpud.open();
         read_handshake(&mut stream).expect("challenge");
         stream
     };
@@ -153,8 +153,7 @@ fn whoever_says_a_byte_now_and_then_is_not_waited_for_longer_with_tls() {
 #[test]
 fn five_hundred_that_say_nothing_stop_nobody() {
     let gpud = Gpud::start(&[]);
-    let mut silent: Vec<Stream> =
-        (0..500).map(|_| Stream::connect(&gpud.address, None, PATIENCE).expect("connected")).collect();
+    let mut silent: Vec<Stream> = (0..500).map(|_| gpud.open()).collect();
     let began = Instant::now();
     gpud.connect("lea-1", 64 * MIB).alloc(MIB).expect("served");
     assert!(began.elapsed() < Duration::from_secs(5), "served after {:?}", began.elapsed());
@@ -182,7 +181,7 @@ fn random_bytes_end_only_their_own_connection() {
     let mut good = gpud.connect("lea-1", 64 * MIB);
     let mut state = 1u64;
     for round in 0..20 {
-        let mut stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+        let mut stream = gpud.open();
         let noise: Vec<u8> = (0..200 + round * 50)
             .map(|_| {
                 state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -218,11 +217,10 @@ fn an_unknown_operation_or_half_a_frame_ends_only_its_session() {
 #[test]
 fn whoever_says_nothing_is_not_waited_for() {
     let gpud = Gpud::start(&[]);
-    let mut silent: Vec<Stream> =
-        (0..8).map(|_| Stream::connect(&gpud.address, None, PATIENCE).expect("connected")).collect();
-    let mut half = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    let mut silent: Vec<Stream> = (0..8).map(|_| gpud.open()).collect();
+    let mut half = gpud.open();
     half.write_all(&Header { len: 100, opcode: opcode::HELLO, ..Header::default() }.encode()[..10]).expect("sent");
-    let slow = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    let slow = gpud.open();
     let Stream::Tcp(socket) = &slow else { panic!("TCP") };
     let mut drip = socket.try_clone().expect("clone");
     let dripping = std::thread::spawn(move || {

@@ -269,21 +269,18 @@ fn send(state: &mut Connection, socket: &mut TcpStream) -> io::Result<()> {
 
 /// Reads one record of the handshake and nothing behind it.
 fn take_record(state: &mut Connection, socket: &mut Until<'_>) -> io::Result<()> {
-    let mut record = vec![0; records::HEADER_BYTES];
-    socket.read_exact(&mut record)?;
-    let length = usize::from(u16::from_be_bytes([record[3], record[4]]));
-    record.resize(records::HEADER_BYTES + length, 0);
+    let mut header = [0; records::HEADER_BYTES];
+    socket.read_exact(&mut header)?;
     // rustls says what is wrong with a header before it waits for what it announces.
-    let mut rest = &record[..records::HEADER_BYTES];
-    feed(state, &mut rest)?;
-    socket.read_exact(&mut record[records::HEADER_BYTES..])?;
-    let mut rest = &record[records::HEADER_BYTES..];
-    feed(state, &mut rest)
+    feed(state, &header)?;
+    let mut body = vec![0; records::length_of(header)];
+    socket.read_exact(&mut body)?;
+    feed(state, &body)
 }
 
-fn feed(state: &mut Connection, bytes: &mut &[u8]) -> io::Result<()> {
+fn feed(state: &mut Connection, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        state.read_tls(bytes)?;
+        state.read_tls(&mut bytes)?;
         state.process_new_packets().map_err(io::Error::other)?;
     }
     Ok(())

@@ -325,7 +325,8 @@ impl Opener {
     }
 }
 
-fn length_of(header: [u8; HEADER_BYTES]) -> usize {
+/// Bytes that follow a record's header.
+pub(super) fn length_of(header: [u8; HEADER_BYTES]) -> usize {
     usize::from(u16::from_be_bytes([header[3], header[4]]))
 }
 
