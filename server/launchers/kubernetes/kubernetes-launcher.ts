@@ -44,6 +44,7 @@ import {
   TEAM_LABEL,
   WORKSPACE_LABEL,
   withAddress,
+  workspaceOf,
   workspacePod,
   workspaceSecret,
 } from "./objects.ts";
@@ -256,7 +257,7 @@ export class KubernetesLauncher implements Launcher {
     const late = AbortSignal.timeout(STOP_MS);
     for (;;) {
       // What changes while it is asked has it asked again.
-      const changed = changeOf(pods, id);
+      const changed = this.#changeOf(pods, id);
       try {
         const [left] = await this.#podsOf(id);
         if (left === undefined) return;
@@ -272,6 +273,15 @@ export class KubernetesLauncher implements Launcher {
         changed.stop();
       }
     }
+  }
+
+  /** `seen` settles when the watch next tells of a pod of the workspace. */
+  #changeOf(pods: Watched<V1Pod>, id: string): { seen: Promise<void>; stop: () => void } {
+    const { promise: seen, resolve } = Promise.withResolvers<void>();
+    const stop = pods.onChange((pod) => {
+      if (this.#workspaceOf(pod) === id) resolve();
+    });
+    return { seen, stop };
   }
 
   async remove(id: string): Promise<void> {
@@ -349,6 +359,10 @@ export class KubernetesLauncher implements Launcher {
     await Promise.all(Object.values(watches).map((one) => one.stop()));
   }
 
+  #workspaceOf(object: KubernetesObject): string | undefined {
+    return workspaceOf(object, this.#settings);
+  }
+
   /** Begins the watches at first use, and again when the cluster could not be reached. */
   #watch(): Promise<Watches> {
     this.#watches ??= this.#beginWatches().catch((error: unknown) => {
@@ -366,13 +380,13 @@ export class KubernetesLauncher implements Launcher {
         path: "/api/v1/pods",
         selector: SELECTOR,
         list: () => core.listPodForAllNamespaces({ labelSelector }),
-        group: workspaceOf,
+        group: (pod) => this.#workspaceOf(pod),
       }),
       this.#client.watch<V1Service>({
         path: "/api/v1/services",
         selector: SELECTOR,
         list: () => core.listServiceForAllNamespaces({ labelSelector }),
-        group: workspaceOf,
+        group: (service) => this.#workspaceOf(service),
       }),
       this.#client.watch<V1NetworkPolicy>({
         path: "/apis/networking.k8s.io/v1/networkpolicies",
@@ -407,7 +421,7 @@ export class KubernetesLauncher implements Launcher {
 
   /** Keeps why a pod went that we did not stop, until it is there again: who asks may come after it. */
   #rememberLoss(pod: V1Pod, deleted: boolean): void {
-    const id = workspaceOf(pod);
+    const id = this.#workspaceOf(pod);
     if (id === undefined || this.#stopping.has(id)) return;
     if (!deleted) {
       this.#lost.delete(id);
@@ -421,7 +435,7 @@ export class KubernetesLauncher implements Launcher {
 
   /** Somebody changed or deleted a running workspace's service: it comes back as it was, at the same address. */
   #lookAtService(service: V1Service, deleted: boolean, pods: Watched<V1Pod>): void {
-    const id = workspaceOf(service);
+    const id = this.#workspaceOf(service);
     if (id === undefined) return;
     this.#repaired.delete(id);
     const pod = podOf(pods, id);
@@ -480,7 +494,8 @@ export class KubernetesLauncher implements Launcher {
   }
 
   async #ofWorkspace<T extends KubernetesObject>(kind: string, id: string): Promise<T[]> {
-    return await this.#client.list<T>("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}=${id}`);
+    const labelled = await this.#client.list<T>("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}=${id}`);
+    return labelled.filter((object) => this.#workspaceOf(object) === id);
   }
 
   async #podsOf(id: string): Promise<V1Pod[]> {
@@ -643,17 +658,6 @@ function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
       undefined,
     );
 }
-
-/** `seen` settles when the watch next tells of a pod of the workspace. */
-function changeOf(pods: Watched<V1Pod>, id: string): { seen: Promise<void>; stop: () => void } {
-  const { promise: seen, resolve } = Promise.withResolvers<void>();
-  const stop = pods.onChange((pod) => {
-    if (workspaceOf(pod) === id) resolve();
-  });
-  return { seen, stop };
-}
-
-const workspaceOf = (object: KubernetesObject): string | undefined => object.metadata?.labels?.[WORKSPACE_LABEL];
 
 function addressOf(service: V1Service): Address {
   return { host: service.spec?.clusterIP ?? "", port: JUPYTER_PORT };

@@ -2,7 +2,13 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type KubernetesObject, PatchStrategy, type V1NetworkPolicy, type V1Service } from "@kubernetes/client-node";
+import {
+  type KubernetesObject,
+  PatchStrategy,
+  type V1NetworkPolicy,
+  type V1Pod,
+  type V1Service,
+} from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { usageWithin } from "#server/jupyter/usage.ts";
@@ -246,6 +252,44 @@ it("finds running pods after a restart of the broker's reconciler, and a service
   const made = await cluster.objects.read<V1Service>({ apiVersion: "v1", kind: "Service", metadata });
   expect(endpoint).toBe(`http://${made.spec?.clusterIP}:8888`);
   await expect.poll(opened, { timeout: 30_000, interval: 500 }).toBe(200);
+});
+
+it("believes no pod and no service outside of the team's namespace, whatever their labels say", async () => {
+  const { endpoint, generation, teamId } = await row(first);
+  const pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: namespaceOf(settings, teamId) } };
+  const real = await cluster.objects.read<V1Pod>({
+    ...{ ...pod, metadata: { ...pod.metadata, name: podName({ id: first, generation }) } },
+  });
+  const metadata = {
+    ...{ name: podName({ id: first, generation: 999 }), namespace: "default", labels: real.metadata?.labels ?? {} },
+    annotations: { ...real.metadata?.annotations, "sluice.dev/generation": "999" },
+  };
+  const forged: (KubernetesObject & Record<string, unknown>)[] = [
+    { apiVersion: "v1", kind: "Service", metadata: { ...metadata, name: first }, spec: { ports: [{ port: 8888 }] } },
+    {
+      ...{ apiVersion: "v1", kind: "Pod", metadata },
+      spec: {
+        ...{ automountServiceAccountToken: false, terminationGracePeriodSeconds: 0 },
+        containers: [{ name: "workspace", image: "localhost/pause:1", imagePullPolicy: "Never" }],
+      },
+    },
+  ];
+  for (const object of forged) await cluster.objects.create(object);
+  const launcher = installation.launcher();
+  const phase = async () => (await cluster.objects.read<V1Pod>({ ...pod, metadata })).status?.phase;
+  await expect.poll(phase, { timeout: 20_000, interval: 200 }).toBe("Running");
+  expect(await launcher.observe(first)).toMatchObject({ state: "running", endpoint, handle: { generation } });
+  expect((await launcher.logs(first, 200)).join("\n")).toContain("Jupyter Server");
+  expect((await launcher.belongings()).filter(({ namespace }) => namespace === "default")).toEqual([]);
+  // Nor does it keep a stop from ending, or its own end make the workspace one that was lost.
+  await stop(world.member.ctx, { id: first });
+  await observed(first, "stopped$");
+  expect(await phase()).toBe("Running");
+  for (const object of forged) await cluster.objects.delete(object);
+  await expect.poll(() => phase().catch(() => "gone"), { timeout: 20_000, interval: 200 }).toBe("gone");
+  expect(await launcher.observe(first)).toEqual({ state: "stopped" });
+  await start(world.member.ctx, { id: first });
+  await observed(first, "running$");
 });
 
 it("says so when somebody deletes the pod, and start brings the files back", async () => {

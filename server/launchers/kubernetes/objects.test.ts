@@ -11,6 +11,7 @@ import {
   ownedBy,
   serviceOf,
   teamObjects,
+  workspaceOf,
   workspacePod,
   workspaceSecret,
 } from "./objects.ts";
@@ -383,6 +384,18 @@ describe("datasets", () => {
     expect(rest).not.toEqual([]);
     for (const namespacePrefix of ["other", `sluice-${prefix}`, "sluic"])
       expect(belongingsAmong(made, { namespacePrefix })).toEqual([]);
+  });
+
+  it("belong to a workspace by their labels in its team's namespace alone", () => {
+    expect([pod, ...made].map((object) => workspaceOf(object, settings))).toEqual([pod, ...made].map(() => spec.id));
+    const moved = (namespace: string, labels = pod.metadata?.labels) =>
+      workspaceOf({ ...pod, metadata: { ...pod.metadata, namespace, labels } }, settings);
+    expect(moved("default")).toBeUndefined();
+    expect(moved("default", { ...pod.metadata?.labels, "sluice.dev/team": "" })).toBeUndefined();
+    // A claim of that kind would be believed if a pod could have one.
+    const claimRef = { namespace: `sluice-${spec.teamId}` };
+    const claiming = { ...pod, metadata: { ...pod.metadata, namespace: "default" }, spec: { ...pod.spec, claimRef } };
+    expect(workspaceOf(claiming, settings)).toBeUndefined();
   });
 
   it("are mounted outside of the home, read-only unless they may be written to", () => {

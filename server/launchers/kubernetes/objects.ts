@@ -62,21 +62,35 @@ export function workspaceLabels(id: string, teamId: string): Record<string, stri
 }
 
 /**
- * What carries the label of a workspace, in our own namespaces: others have Sluice, too. A volume of the cluster lies in
- * none; it is ours when its one claim is.
+ * The workspace that an object is for. Its labels alone say nothing: others of the cluster have Sluice, too, and whoever
+ * may make a pod anywhere can write what they like on it. Only what lies in the namespace of its team counts; a volume of
+ * the cluster lies in none, and counts by its one claim.
  */
+export function workspaceOf(
+  object: KubernetesObject,
+  settings: Pick<KubernetesSettings, "namespacePrefix">,
+): string | undefined {
+  const { labels } = object.metadata ?? {};
+  return namespaceAround(object) === namespaceOf(settings, labels?.[TEAM_LABEL] ?? "")
+    ? labels?.[WORKSPACE_LABEL]
+    : undefined;
+}
+
+function namespaceAround({ kind, metadata, ...object }: KubernetesObject & Pick<V1PersistentVolume, "spec">): string {
+  const claim = kind === "PersistentVolume" ? object.spec?.claimRef : undefined;
+  return metadata?.namespace ?? claim?.namespace ?? "";
+}
+
+/** What there is of workspaces (`workspaceOf`) among objects. */
 export function belongingsAmong(
   objects: readonly KubernetesObject[],
   settings: Pick<KubernetesSettings, "namespacePrefix">,
 ): Belonging[] {
   return objects.flatMap((object) => {
     const { kind = "", metadata } = object;
-    const { name = "", labels } = metadata ?? {};
-    const claim = kind === "PersistentVolume" ? (object as V1PersistentVolume).spec?.claimRef : undefined;
-    const namespace = metadata?.namespace ?? claim?.namespace ?? "";
-    const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
-    const ours = namespace === namespaceOf(settings, labels?.[TEAM_LABEL] ?? "");
-    return ours ? [{ kind, namespace, name, workspaceId }] : [];
+    const workspaceId = workspaceOf(object, settings);
+    if (workspaceId === undefined) return [];
+    return [{ kind, namespace: namespaceAround(object), name: metadata?.name ?? "", workspaceId }];
   });
 }
 
