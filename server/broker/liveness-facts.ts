@@ -89,7 +89,7 @@ async function loadLeaseFacts(db: Db, which?: SQL): Promise<Pick<Facts, "leases"
         disconnectedAt: lease.disconnectedAt?.getTime() ?? null,
         expiresAt: lease.expiresAt.getTime(),
         releaseAt: lease.releaseAt?.getTime() ?? null,
-        forUpdate: lease.noticeFor === null && lease.releaseAt !== null,
+        withServer: lease.noticeFor === null && lease.releaseAt !== null,
         lastWorkAt: lastWorkOf([lease]).getTime(),
         idleMs: (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000,
         workspaceRuns: desired === "running",

@@ -8,7 +8,7 @@ const start = 1_000_000;
 const lease = (options: Partial<LeaseFact> = {}): LeaseFact => ({
   ...{ id: "lea", requestId: options.id ?? "lea", state: "active" as const, workspaceId: "ws", serverId: "gsv", owner },
   ...{ grantedAt: start, claimedAt: start, disconnectedAt: null, expiresAt: start + 3_600_000, workspaceRuns: true },
-  ...{ releaseAt: null, forUpdate: false, lastWorkAt: start, idleMs: Number.MAX_SAFE_INTEGER },
+  ...{ releaseAt: null, withServer: false, lastWorkAt: start, idleMs: Number.MAX_SAFE_INTEGER },
   ...options,
 });
 const facts = (options: Partial<Facts> = {}): Facts => ({
@@ -30,8 +30,8 @@ describe("a lease", () => {
     expect(judged(given, 120)).toEqual([
       { do: "end-lease", leaseId: "lea", requestId: "lea", reason: "taken back", mode: "park" },
     ]);
-    const updated = facts({ leases: [lease({ releaseAt: at(120), forUpdate: true })] });
-    expect(judged(updated, 120)).toMatchObject([{ reason: "taken back", note: "its GPU server is updated" }]);
+    const leaving = facts({ leases: [lease({ releaseAt: at(120), withServer: true })] });
+    expect(judged(leaving, 120)).toMatchObject([{ reason: "taken back", note: "its GPU server goes out of service" }]);
   });
 
   test("whose GPU has not worked for the idle time ends with memory parked; nobody is idle unheard", () => {

@@ -36,8 +36,8 @@ export type LeaseFact = {
   expiresAt: number;
   /** Told to be taken back: when it is released. */
   releaseAt: number | null;
-  /** Not for another team's sake, but because its GPU server is replaced. */
-  forUpdate: boolean;
+  /** Not for another team's sake, but because its GPU server goes out of service. */
+  withServer: boolean;
   /** When its GPU last worked, and after how much idle time it ends. */
   lastWorkAt: number;
   idleMs: number;
@@ -116,7 +116,7 @@ function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentF
   if (!lease.workspaceRuns) return end("workspace stopped", "kill");
   if (lease.expiresAt <= now) return end("time up", "park");
   if (lease.releaseAt !== null && lease.releaseAt <= now)
-    return end("taken back", "park", lease.forUpdate ? "its GPU server is updated" : undefined);
+    return end("taken back", "park", lease.withServer ? "its GPU server goes out of service" : undefined);
   if (lease.claimedAt === null) {
     if (ownerUnlisted(lease, owners)) return end("owner gone", "kill");
     return silentFor(lease.grantedAt) >= limits.unclaimedMs ? end("never used", "kill") : [];

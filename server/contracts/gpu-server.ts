@@ -136,7 +136,7 @@ export const leaseListItem = z.strictObject({
   grantedAt: z.iso.datetime(),
   claimedAt: z.iso.datetime().nullable(),
   expiresAt: z.iso.datetime(),
-  /** When it will be taken back, for another team or an update of its server; null: it will not. */
+  /** When it will be taken back, for another team or with its server; null: it will not. */
   releaseAt: z.iso.datetime().nullable(),
   /** When its GPU last worked; null when it never did. */
   lastWorkAt: z.iso.datetime().nullable(),

@@ -461,11 +461,11 @@ def test_a_lease_that_will_be_taken_back_says_so_everywhere():
     entry = {"lease": lease, "owner": owner, "usedMemoryBytes": 0, "computePercent": 0, "gpuMilliHours": 1}
     assert _text.pill({**STATUS, "leases": [entry]}, NOW)["text"] == "GPU: 0.5 of soft-0 on gpu-1, taken back in 2 min"
     assert "Ends    taken back in 2 min for another team" in _text.status(STATUS, entry, NOW)
-    updated = {**notice, "why": "update"}
-    shown = _text.status(STATUS, {**entry, "lease": {**lease, "notice": updated}}, NOW)
-    assert "Ends    taken back in 2 min for an update of its server; the notebook lives on" in shown
-    assert _text.taken_back_soon({"notice": updated, "forTeam": None}, NOW) == (
-        "GPU: taken back in 2 min: its server is updated. "
+    leaving = {**notice, "why": "server"}
+    shown = _text.status(STATUS, {**entry, "lease": {**lease, "notice": leaving}}, NOW)
+    assert "Ends    taken back in 2 min with its server; the notebook lives on" in shown
+    assert _text.taken_back_soon({"notice": leaving, "forTeam": None}, NOW) == (
+        "GPU: taken back in 2 min: its server goes out of service. "
         "The notebook lives on; save what is in GPU memory, it is lost then."
     )
 

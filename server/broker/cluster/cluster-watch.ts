@@ -1,8 +1,8 @@
 /**
  * What the broker follows in its cluster, by watches: pods that borrow (their end gives back what they hold, and what
- * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them, and so does the end of the node), and the gpuds of
- * its chart (an older one is drained and replaced, node by node). Teams' namespaces get what its settings say, and those of
- * borrowing pods the secrets of the client's registry. Each broker watches, the one that leads acts; what happened while
+ * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them, in the end with notice to who holds a GPU there,
+ * and so does the end of the node), and the gpuds of its chart (an older one is drained and replaced, node by node). Teams'
+ * namespaces get what its settings say, and those of borrowing pods the secrets of the client's registry. Each broker watches, the one that leads acts; what happened while
  * nobody did is made up for by the next one that leads, and once a minute.
  */
 import type { KubernetesObject, V1ControllerRevision, V1Node, V1Pod } from "@kubernetes/client-node";
@@ -220,18 +220,18 @@ class ClusterWatch {
     for (const node of this.#nodes?.all() ?? [])
       if (changed.includes(node.metadata?.name)) await this.#follow(ctx, node);
     if (next === undefined) return;
-    const told = await vacate(ctx, { nodeName: next.nodeName, ...this.#waits() });
-    if (told > 0) this.#options.log.info({ nodeName: next.nodeName, told }, "leases end for an update of their gpud");
+    await this.#vacate(ctx, next.nodeName, this.#options.settings.gpuServers?.updateAfterSeconds ?? 0);
     if (!(await isFree(ctx, next))) return;
     await this.#client.remove({ apiVersion: "v1", kind: "Pod", metadata: next.pod.metadata });
     await forgetParked(ctx, next);
     this.#options.log.info({ nodeName: next.nodeName }, "a gpud is replaced");
   }
 
-  /** How long an update waits for holders, and how much notice they have then. */
-  #waits(): { afterMs: number; noticeMs: number } {
-    const { gpuServers, moveSeconds } = this.#options.settings;
-    return { afterMs: (gpuServers?.updateAfterSeconds ?? 0) * 1000, noticeMs: moveSeconds * 1000 };
+  /** Whoever holds a GPU of a node that has been closed for so long is told that it ends. */
+  async #vacate(ctx: Context, nodeName: string, afterSeconds: number): Promise<void> {
+    const waits = { afterMs: afterSeconds * 1000, noticeMs: this.#options.settings.moveSeconds * 1000 };
+    const told = await vacate(ctx, { nodeName, ...waits });
+    if (told > 0) this.#options.log.info({ nodeName, told }, "leases end with their GPU server");
   }
 
   async #lookAt(ctx: Context, pod: V1Pod, gone: boolean): Promise<void> {
@@ -288,5 +288,7 @@ class ClusterWatch {
     const closed = this.#updating === nodeName || this.#begun.has(nodeName) ? "update" : cordoned;
     for (const serverId of await followNode(ctx, { nodeName, closed }))
       this.#options.log.info({ serverId, nodeName, closed }, "a GPU server follows its node");
+    const after = this.#options.settings.gpuServers?.cordonAfterSeconds;
+    if (cordoned !== undefined && after !== undefined) await this.#vacate(ctx, nodeName, after);
   }
 }

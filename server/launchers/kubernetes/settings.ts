@@ -101,6 +101,8 @@ const gpuServers = z.strictObject({
   daemonSet: name.optional(),
   /** So long an update waits for who holds a GPU of a server; then they are told, with as much notice as `moveSeconds`. */
   updateAfterSeconds: z.int().min(0).max(31_536_000).default(14_400),
+  /** The same where their node is cordoned; without it who holds a GPU there may go on to the end. */
+  cordonAfterSeconds: z.int().min(0).max(31_536_000).optional(),
 });
 
 const fields = z.strictObject({

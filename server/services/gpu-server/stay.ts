@@ -4,18 +4,18 @@ import type { Transaction } from "#server/db/client.ts";
 import { leases } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { withdrawNotices } from "#server/services/notice/withdraw.ts";
-import { updateKey } from "#server/services/notice/words.ts";
+import { serverKey } from "#server/services/notice/words.ts";
 
 /**
- * A server that was about to be replaced takes leases again: notices of that which are not over are taken back. Part of
+ * A server that was about to go out of service takes leases again: notices of that which are not over are taken back. Part of
  * `followNode`, in its transaction.
  */
 export async function stay(ctx: Context & { db: Transaction }, { serverId }: { serverId: string }): Promise<void> {
-  const ofUpdate = and(isNull(leases.noticeFor), isNotNull(leases.noticeAt), isNotNull(leases.releaseAt));
+  const ofServer = and(isNull(leases.noticeFor), isNotNull(leases.noticeAt), isNotNull(leases.releaseAt));
   const told = await ctx.db
     .select()
     .from(leases)
-    .where(and(eq(leases.serverId, serverId), ofUpdate))
+    .where(and(eq(leases.serverId, serverId), ofServer))
     .orderBy(leases.id)
     .for("update");
   const ahead = told.filter(({ releaseAt }) => releaseAt !== null && releaseAt > ctx.now());
@@ -24,7 +24,7 @@ export async function stay(ctx: Context & { db: Transaction }, { serverId }: { s
     await notify(ctx.db, "lease", id);
   }
   const keys = ahead.flatMap(({ requestId, releaseAt }) =>
-    releaseAt === null ? [] : [updateKey(requestId, releaseAt)],
+    releaseAt === null ? [] : [serverKey(requestId, releaseAt)],
   );
   await withdrawNotices(ctx, keys);
 }

@@ -4,7 +4,7 @@ import { gpuServers, leases } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { theirs } from "#server/services/lease/holder.ts";
 import type { LeaseRow } from "#server/services/lease/view.ts";
-import { updating } from "#server/services/notice/words.ts";
+import { leaving } from "#server/services/notice/words.ts";
 import { writeNotices } from "#server/services/notice/write.ts";
 import { closedAt } from "./closed-at.ts";
 
@@ -14,14 +14,15 @@ const held = or(
   and(eq(leases.state, "ended"), gt(leases.parkedBytes, 0)),
 );
 
-/** Whether its holder has been told that its server, closed since then, is about to be replaced. */
+/** Whether its holder has been told that its server, closed since then, goes out of service. */
 const knows = ({ noticeFor, noticeAt }: LeaseRow, since: Date) =>
   noticeFor === null && noticeAt !== null && noticeAt >= since;
 
 /**
- * Nobody keeps GPU servers from being replaced for ever: when those of this node have taken no new leases for `afterMs`,
- * everybody who holds a lease or parked memory there has `noticeMs` of notice. The leases end then, as others that are
- * taken back do. Who has a notice already keeps that. Returns how many leases were told of.
+ * Nobody keeps GPU servers from being replaced, or their node from being emptied, for ever: when those of this node have
+ * taken no new leases for `afterMs`, everybody who holds a lease or parked memory there has `noticeMs` of notice. The
+ * leases end then, as others that are taken back do. Who has a notice already keeps that. Returns how many leases were
+ * told of.
  */
 export async function vacate(
   ctx: Context,
@@ -49,9 +50,9 @@ export async function vacate(
         .update(leases)
         .set({ noticeFor: null, noticeAt: new Date(now), releaseAt })
         .where(inArray(leases.id, ids));
-      await writeNotices(tx, [updating(theirs(parts), releaseAt, parts[0]?.state === "ended")]);
+      await writeNotices(tx, [leaving(theirs(parts), releaseAt, parts[0]?.state === "ended")]);
       const [first] = parts;
-      const detail = { for: "update", releaseAt: releaseAt.toISOString() };
+      const detail = { for: "server", releaseAt: releaseAt.toISOString() };
       await audit(tx, { action: "lease.notice", subject: first?.id, teamId: first?.teamId, detail });
       for (const id of ids) await notify(tx.db, "lease", id);
     }

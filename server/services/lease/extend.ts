@@ -41,7 +41,7 @@ export async function extend(ctx: Context, raw: ExtendInput): Promise<ExtendLeas
       throw new SluiceError(
         "refused",
         lease.noticeFor === null
-          ? "This GPU is being taken back, because its server is updated. Save your work, give it back and borrow another."
+          ? "This GPU is being taken back, because its server goes out of service. Save your work, give it back and borrow another."
           : "This GPU is being taken back for another team. Save your work; then %gpu attach --guaranteed borrows one that is never taken back.",
         { releaseAt: lease.releaseAt.toISOString() },
       );

@@ -41,19 +41,19 @@ export function reclaimed(lease: TheirLease, byTeam: string | undefined, release
   };
 }
 
-/** The key of what is told before a GPU server is replaced, to take it back when that does not happen. */
-export const updateKey = (requestId: string, endsAt: Date) => `update/${requestId}/${endsAt.getTime()}`;
+/** The key of what is told before a GPU server goes out of service, to take it back when it stays. */
+export const serverKey = (requestId: string, endsAt: Date) => `server/${requestId}/${endsAt.getTime()}`;
 
-/** Its GPU server is replaced by a newer one; `parked`: the lease has ended, and its memory is still there. */
-export function updating(lease: TheirLease, endsAt: Date, parked: boolean): Notice {
+/** Its GPU server is about to be replaced, or to end with its node; `parked`: the lease has ended, and its memory is still there. */
+export function leaving(lease: TheirLease, endsAt: Date, parked: boolean): Notice {
   const what = amountOf(lease);
   return {
     userId: lease.userId,
     kind: "reclaim",
-    key: updateKey(lease.requestId, endsAt),
+    key: serverKey(lease.requestId, endsAt),
     title: parked ? `GPU memory kept for your ${what} will be dropped` : `Your ${what} will be taken back`,
     body:
-      `Its GPU server is updated. ${nameOf(lease, "The notebook")} lives on; what is in GPU memory then is lost. ` +
+      `Its GPU server goes out of service. ${nameOf(lease, "The notebook")} lives on; what is in GPU memory then is lost. ` +
       (parked ? "Load it again when you next borrow a GPU." : "Save it before, give the GPU back, and borrow another."),
     href: gpuPage(lease),
     dueAt: endsAt,

@@ -1,5 +1,5 @@
-/** GPU servers whose node is deleted, by a real API server; that they are on a machine is not needed for it. */
-import type { V1Node } from "@kubernetes/client-node";
+/** GPU servers whose node is cordoned or deleted, by a real API server; that they are on a machine is not needed for it. */
+import { PatchStrategy, type V1Node } from "@kubernetes/client-node";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { principalFromCredential } from "#server/auth/principal-from-credential.ts";
@@ -10,12 +10,15 @@ import { smallSettings, testCluster } from "#server/launchers/kubernetes/testing
 import { createLive } from "#server/live.ts";
 import { logger } from "#server/log.ts";
 import { request } from "#server/services/lease/request.ts";
+import { list as noticesOf } from "#server/services/notice/list.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { startClusterWatch } from "./cluster-watch.ts";
 
 const cluster = testCluster();
 const NODE: V1Node = { apiVersion: "v1", kind: "Node", metadata: { name: "leaves" }, spec: { unschedulable: false } };
-const settings = smallSettings(cluster, "deleted-node", { gpuServers: { namespace: "sluice", account: "gpud" } });
+const settings = smallSettings(cluster, "leaving-node", {
+  gpuServers: { namespace: "sluice", account: "gpud", cordonAfterSeconds: 0 },
+});
 const POLL = { timeout: 30_000, interval: 100 };
 
 let database: TestDatabase;
@@ -53,15 +56,39 @@ const attach = async (key: number) =>
     owner: { kind: "process", pid: key, startTime: 1, label: "notebook" },
   });
 
-it("keeps what is leased on a node that is deleted, and places nothing new there", async () => {
+const cordon = async (unschedulable: boolean) =>
+  await cluster.objects.patch(
+    { ...NODE, spec: { unschedulable } },
+    ...([undefined, undefined, "tester", undefined, PatchStrategy.MergePatch] as const),
+  );
+
+it("gives who holds a GPU of a cordoned node notice, and takes that back when the node stays", async () => {
   expect((await attach(1)).state).toBe("granted");
+  const until = async () => (await database.db.select({ releaseAt: leases.releaseAt }).from(leases))[0]?.releaseAt;
+  const told = async () => (await noticesOf(world.member.ctx, {})).notices.map(({ title }) => title);
+  expect(await until()).toBeNull();
+  await cordon(true);
+  await expect.poll(until, POLL).toBeInstanceOf(Date);
+  const left = ((await until())?.getTime() ?? 0) - Date.now();
+  expect(left / 1000).toBeGreaterThan(settings.moveSeconds - 60);
+  expect(left / 1000).toBeLessThanOrEqual(settings.moveSeconds);
+  expect(await told()).toEqual(["Your 0.5 soft will be taken back"]);
+  await cordon(false);
+  await expect.poll(until, POLL).toBeNull();
+  expect(await told()).toEqual([]);
+});
+
+it("keeps what is leased on a node that is deleted, and places nothing new there", async () => {
   await cluster.objects.delete({ ...NODE });
   await expect.poll(drained, POLL).toBe(true);
   const [held] = await database.db.select({ endedAt: leases.endedAt }).from(leases);
   expect(held?.endedAt).toBeNull();
   expect((await attach(2)).state).toBe("queued");
-  const [entry] = await database.db.select().from(auditEvents).where(eq(auditEvents.action, "gpu-server.follow-node"));
-  expect(entry?.detail).toEqual({ nodeName: "leaves", closed: "deleted" });
+  const followed = eq(auditEvents.action, "gpu-server.follow-node");
+  const entries = await database.db.select().from(auditEvents).where(followed).orderBy(auditEvents.seq);
+  expect(entries.map(({ detail }) => detail)).toEqual(
+    ["cordoned", null, "deleted"].map((closed) => ({ nodeName: "leaves", closed })),
+  );
 });
 
 it("opens the server when a node of that name joins again, and grants to who waits", async () => {
