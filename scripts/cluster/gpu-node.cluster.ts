@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+import type { V1Pod } from "@kubernetes/client-node";
 import { desc } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { kubernetesVersion } from "#scripts/cluster/build.ts";
@@ -159,8 +160,16 @@ const lease = async () => {
   return last;
 };
 
+/** In which pod the server is by its row, and which gpuds there are. */
+const placed = async () => (await database.db.select().from(gpuServers)).map(({ podUid }) => podUid);
+const pods = async () => {
+  const { items } = await cluster.objects.list<V1Pod>("v1", "Pod", NAMESPACE);
+  return items.map(({ metadata }) => metadata?.uid);
+};
+
 it("lends what the node has", async () => {
   await expect.poll(servers, POLL).toEqual([`${second.node} online`]);
+  expect(await placed()).toEqual(await pods());
   const printed = await compute();
   await expect.poll(printed, POLL).toContain("computes");
 });
@@ -169,6 +178,7 @@ it("takes nothing new when the node is deleted, ends what computes there with it
   const printed = await compute();
   await expect.poll(printed, POLL).toContain("computes");
   const held = await lease();
+  const before = await pods();
   await kubectl(machine, "delete", "node", second.node);
   await expect.poll(servers, POLL).toEqual([`${second.node} draining`]);
   const waits = await compute();
@@ -186,4 +196,7 @@ it("takes nothing new when the node is deleted, ends what computes there with it
   await resume(second, "kubelet");
   await expect.poll(servers, { ...POLL, timeout: 120_000 }).toEqual([`${second.node} online`]);
   await expect.poll(waits, POLL).toContain("computes");
+  // The same server, in the pod of now: by its own word, which it proves with its key.
+  expect(await placed()).toEqual(await pods());
+  expect(await pods()).not.toEqual(before);
 }, 420_000);

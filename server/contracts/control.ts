@@ -102,6 +102,8 @@ export const gpudMessage = z.discriminatedUnion("type", [
     protocol: z.int(),
     /** Ed25519 signature over the ASCII bytes `sluice-control-1` || the 32 decoded bytes of the nonce, base64url. */
     signature: z.string(),
+    /** The token of its account, where it runs on a cluster: in which pod and on which node that is. */
+    account: z.string().max(16_384).optional(),
     /** Where clients reach the data plane. */
     dataAddress: z.string(),
     tlsFingerprint: z.string().nullable(),

@@ -4,9 +4,6 @@
 set -eu
 # A node may have served an installation that is gone: each has a place of its own, by its broker and authority.
 installation=$({ echo "$SLUICE_BROKER_URL"; cat /etc/sluice/ca.crt 2>/dev/null || true; } | sha256sum | cut -c1-16)
-state=/var/lib/sluice-gpud/$installation
-if [ -s "$state/server.json" ]; then
-  exec /usr/local/bin/gpud --state "$state" "$@"
-fi
-# Workers may read the arguments of gpud, and not this file.
-exec /usr/local/bin/gpud join "$SLUICE_BROKER_URL" --token-file /var/run/secrets/sluice/token --state "$state" "$@"
+# Workers may read the arguments of gpud, and not the file with the token.
+exec /usr/local/bin/gpud --broker "$SLUICE_BROKER_URL" --account /var/run/secrets/sluice/token \
+  --state "/var/lib/sluice-gpud/$installation" "$@"

@@ -1,11 +1,11 @@
 //! The command line.
 
-use crate::config::{Config, parse_bytes, parse_listen};
+use crate::config::{Config, parse_bytes, parse_listen, read_token};
 use crate::orders::BackendChoice;
 use crate::supervisor::hello::read_key;
 use sluice_backend::cuda::{DRIVER, NVML};
 use sluice_protocol::handshake::RETURN_SECONDS;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the user wants.
@@ -50,6 +50,8 @@ Lends the GPUs of this host.
 
   --token TOKEN          one-time token of the pool page (also --join-token)
   --token-file FILE      a file with the token: other processes can read a program's arguments
+  --account FILE         on a cluster, a file with the token of this pod's account: it joins a pool without a token of the
+                         pool page, and tells the broker at each connection in which pod gpud runs
   --broker URL           the broker (default: the one that was joined)
   --state DIR            key and place in the pool; one for each gpud of a host
                          (default: $XDG_STATE_HOME/sluice-gpud or ~/.local/state/sluice-gpud)
@@ -105,6 +107,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     }
     let devices = arguments.next_if(|argument| argument == "devices").is_some();
     let mut token = None;
+    let mut account = None;
     let mut state = None;
     let mut listen = None;
     let mut advertise = None;
@@ -133,7 +136,10 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--version" | "-V" => return Ok(Invocation::Version),
             "--broker" => broker = Some(value()?),
             "--token" | "--join-token" => token = Some(value()?),
-            "--token-file" => token = Some(read_token(&value()?)?),
+            "--token-file" => {
+                token = Some(read_token(Path::new(&value()?)).map_err(|error| format!("--token-file {error}"))?);
+            }
+            "--account" => account = Some(PathBuf::from(value()?)),
             "--state" => state = Some(PathBuf::from(value()?)),
             "--listen" => listen = Some(parse_listen(&value()?)?),
             "--advertise" => advertise = Some(value()?),
@@ -180,6 +186,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let config = Config {
         state: state.unwrap_or_else(default_state),
         broker,
+        account,
         listen,
         advertise,
         name: name.unwrap_or_else(host_name),
@@ -198,11 +205,6 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     };
     let config = Box::new(config);
     Ok(if devices { Invocation::Devices { config } } else { Invocation::Run { config, token } })
-}
-
-fn read_token(file: &str) -> Result<String, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("--token-file {file}: {error}"))?;
-    Ok(text.trim().to_owned())
 }
 
 fn number(text: &str) -> Result<u32, String> {

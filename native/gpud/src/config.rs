@@ -3,7 +3,7 @@
 use crate::orders::BackendChoice;
 use crate::token::Keys;
 use sluice_transport::Address;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// See the module; `gpud --help` explains each.
@@ -12,6 +12,8 @@ pub struct Config {
     pub state: PathBuf,
     /// `https://…`, or `http://…` on this machine; nothing: clients are admitted by `trusted_keys` alone.
     pub broker: Option<String>,
+    /// A file with the token of gpud's account on a cluster.
+    pub account: Option<PathBuf>,
     /// Nothing: chosen by where the broker is, see [`crate::listening`].
     pub listen: Option<Address>,
     /// Where clients reach the data plane, if it is not where gpud listens.
@@ -38,6 +40,12 @@ pub struct Config {
     /// Whether leases get their shares of a device; without, their work runs as it comes.
     pub arbiter: bool,
     pub trusted_keys: Keys,
+}
+
+/// Reads a token that lies in a file.
+pub fn read_token(file: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(text.trim().to_owned())
 }
 
 /// Reads an amount of bytes: a number, or one with K, M, G or T (powers of 1024).

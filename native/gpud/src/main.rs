@@ -1,7 +1,7 @@
 //! The `gpud` program; what it does is in the library.
 
 use sluice_gpud::cli::{HELP, Invocation, parse};
-use sluice_gpud::config::Config;
+use sluice_gpud::config::{Config, read_token};
 use sluice_gpud::control::channel::run as run_channel;
 use sluice_gpud::control::join::{join, stay};
 use sluice_gpud::identity::Identity;
@@ -59,6 +59,7 @@ fn run(config: Config, token: Option<String>) -> io::Result<()> {
             stay(place, broker.as_deref().unwrap_or_default(), &token, &config.state)?;
             None
         }
+        (None, None) => config.account.as_deref().map(read_token).transpose().map_err(io::Error::other)?,
         (token, _) => token,
     };
     if broker.is_none() && config.trusted_keys.is_empty() {

@@ -8,6 +8,7 @@ import { auditEvents, gpuServers, gpus, memberships, workspaces } from "#server/
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { logger } from "#server/log.ts";
+import { connect } from "#server/services/gpu-server/connect.ts";
 import { drain } from "#server/services/gpu-server/drain.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
 import { admitServer } from "#server/services/gpu-server/join.ts";
@@ -166,13 +167,29 @@ it("lets a pod's token bring one GPU server into the pool, and the next when tha
   const key = tried[0].status === "fulfilled" ? "one" : "two";
   expect(await joining(key), "it keeps its place").toEqual({ serverId: joined });
 
-  // Its successor on that node, which has its key; a token of the pool page says of no pod.
+  // Its successor on that node has its key, and proves that when it connects.
   const next = account("gpud-next");
+  const connecting = async (serverId: string, of?: ReturnType<typeof account>) =>
+    await connect(
+      world.system,
+      {
+        ...{ type: "hello", serverId, version: "0.1.0", protocol: 2, signature: "", devices: [], held: [] },
+        ...{ dataAddress: "tcp://127.0.0.1:1", tlsFingerprint: null },
+      },
+      of,
+    );
   expect(await joining(key, next)).toEqual({ serverId: joined });
+  expect(await rowOf(joined ?? ""), "a key that is only shown moves nothing").toEqual([pod.pod.uid]);
+  await connecting(joined ?? "", next);
+  expect(await rowOf(joined ?? "")).toEqual([next.pod.uid]);
+  // While the cluster does not say whose it is.
+  await connecting(joined ?? "");
   expect(await rowOf(joined ?? "")).toEqual([next.pod.uid]);
   await expect(joining("four", next)).rejects.toThrow("The pod gpud-next has another GPU server");
   const other = await joining("five");
-  await expect(joining(key), "another's key, by the token of a pod with its own").rejects.toThrow("another GPU server");
+  await expect(connecting(joined ?? "", pod), "in a pod with a server of its own").rejects.toThrow(
+    "another GPU server",
+  );
   await remove(world.admin.ctx, { serverId: joined ?? "" });
   expect((await joining("four", next)).serverId).not.toBe(joined);
   expect(await rowOf(other.serverId)).toEqual([pod.pod.uid]);

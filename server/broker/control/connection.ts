@@ -11,9 +11,11 @@ import { type BrokerMessage, type GpudMessage, gpudMessage, type LeaseUsage } fr
 import type { Database } from "#server/db/client.ts";
 import { gpuServers, leases } from "#server/db/schema/index.ts";
 import { toSluiceError } from "#server/errors.ts";
+import type { ClusterAccount } from "#server/launchers/kubernetes/cluster-account.ts";
 import { type Logger, newTraceId } from "#server/log.ts";
 import { connect, type Hello } from "#server/services/gpu-server/connect.ts";
 import { lose } from "#server/services/gpu-server/lose.ts";
+import { accountOf } from "#server/services/gpu-server/pod-of.ts";
 import { seen } from "#server/services/gpu-server/seen.ts";
 import { advanceTogether } from "#server/services/lease/advance-together.ts";
 import { claim } from "#server/services/lease/claim.ts";
@@ -211,7 +213,7 @@ export class ControlConnection {
       return this.#socket.close(1008, "not this server's key");
     }
     if (server.state === "removed") return this.#remove();
-    const connected = await connect(this.#context(server.id), hello);
+    const connected = await connect(this.#context(server.id), hello, await this.#accountOf(hello));
     this.#lastHeard = new Date();
     this.#serverId = server.id;
     this.#epoch = connected.epoch;
@@ -229,6 +231,17 @@ export class ControlConnection {
     await recordUsage(this.#context(server.id), { serverId: server.id, usages: hello.held });
     this.#timers.push(setInterval(() => this.#tick(), PING_MS));
     this.endLeases();
+  }
+
+  /** Where gpud runs on the cluster. It connects also while the cluster does not answer, and is where it was then. */
+  async #accountOf({ account }: Hello): Promise<ClusterAccount | undefined> {
+    if (account === undefined) return undefined;
+    try {
+      return await accountOf(account);
+    } catch (error) {
+      this.#log.warn({ err: error }, "the cluster did not say whose a gpud's token is");
+      return undefined;
+    }
   }
 
   /** Connections may have come and gone while nobody listened. */

@@ -4,12 +4,14 @@ import type { DeviceReport, GpudMessage } from "#server/contracts/control.ts";
 import type { Transaction } from "#server/db/client.ts";
 import { gpuServers, gpus, leases } from "#server/db/schema/index.ts";
 import { newId } from "#server/ids.ts";
+import type { ClusterAccount } from "#server/launchers/kubernetes/cluster-account.ts";
 import { notify } from "#server/live.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { closeLeases } from "#server/services/lease/ending.ts";
 import { lockGpuTypes } from "#server/services/lease/world.ts";
 import { findServer } from "./find.ts";
 import { kindOfModel } from "./kind-of-model.ts";
+import { inOnePod, placeOf } from "./pod-of.ts";
 
 export type Hello = Extract<GpudMessage, { type: "hello" }>;
 /** leases: those whose workers gpud keeps (also those it is about to be told to end). */
@@ -17,11 +19,12 @@ export type Connected = { name: string; epoch: number; leases: string[] };
 
 /**
  * A gpud has proved its key: its devices are brought up to date, and its leases to what both sides know. A lease whose
- * workers were there and are gone (gpud was killed) ends here; one that waits for its first connection goes on.
+ * workers were there and are gone (gpud was killed) ends here; one that waits for its first connection goes on. `account`:
+ * in which pod it runs now; without it that stays as it was.
  */
-export async function connect(ctx: Context, hello: Hello): Promise<Connected> {
+export async function connect(ctx: Context, hello: Hello, account?: ClusterAccount): Promise<Connected> {
   authorize(ctx.principal, "gpu-server.control", { serverId: hello.serverId });
-  return await inTransaction(ctx, async (tx) => {
+  const write = async (tx: Locked) => {
     const before = await tx.db.select().from(gpus).where(eq(gpus.serverId, hello.serverId));
     const types = await lockGpuTypes(
       tx.db,
@@ -36,6 +39,7 @@ export async function connect(ctx: Context, hello: Hello): Promise<Connected> {
         tlsFingerprint: hello.tlsFingerprint,
         version: hello.version,
         lastSeenAt: tx.now(),
+        ...(account === undefined ? {} : placeOf(account)),
       })
       .where(eq(gpuServers.id, server.id));
     await keepDevices(tx, server.id, hello.devices, before);
@@ -43,7 +47,8 @@ export async function connect(ctx: Context, hello: Hello): Promise<Connected> {
     await notify(tx.db, "pool", server.id);
     for (const gpuType of types) await advanceQueue(tx, gpuType);
     return { name: server.name, epoch: server.epoch, leases: kept };
-  });
+  };
+  return await inOnePod(account, async () => await inTransaction(ctx, write));
 }
 
 type Locked = Context & { db: Transaction };

@@ -2,12 +2,12 @@ import { and, eq, gt, isNull } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type JoinAnswer, type JoinInput, joinInput } from "#server/contracts/control.ts";
 import { gpuServers, oneTimeCodes } from "#server/db/schema/index.ts";
-import { SluiceError, violatedIndex } from "#server/errors.ts";
+import { SluiceError } from "#server/errors.ts";
 import { hashSecret, newId } from "#server/ids.ts";
 import type { ClusterAccount } from "#server/launchers/kubernetes/cluster-account.ts";
-import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { accountOf, inOnePod, placeOf } from "./pod-of.ts";
 
 /**
  * A gpud trades a one-time token, or the token of its account in the cluster, for its place in the pool: from then on
@@ -29,48 +29,35 @@ export async function admitServer(
   input: JoinInput,
   account: ClusterAccount | undefined,
 ): Promise<JoinAnswer> {
-  const pod = account?.pod;
-  const place = { nodeName: account?.node ?? null, podUid: pod?.uid ?? null };
-  try {
-    return await inTransaction(ctx, async (tx) => {
-      if (account === undefined) await spend(tx, input.token);
-      const [known] = await tx.db.select().from(gpuServers).where(eq(gpuServers.publicKey, input.publicKey)).limit(1);
-      if (known?.state === "removed") {
-        throw new SluiceError("conflict", "This GPU server was removed. Delete gpud's state directory and join again.");
-      }
-      if (known !== undefined) {
-        await tx.db.update(gpuServers).set(place).where(eq(gpuServers.id, known.id));
-        return { serverId: known.id };
-      }
-      const id = newId("gsv");
-      await tx.db.insert(gpuServers).values({
-        id,
-        name: await freeName(tx, input.name),
-        publicKey: input.publicKey,
-        state: "joining",
-        ...place,
-        createdAt: tx.now(),
-      });
-      const detail = { name: input.name, account: account?.name, pod: pod?.name };
-      await audit(tx, { action: "gpu-server.join", subject: id, detail });
-      await notify(tx.db, "pool", id);
-      return { serverId: id };
-    });
-  } catch (error) {
-    if (violatedIndex(error) !== "gpu_servers_pod") throw error;
-    throw new SluiceError(
-      "conflict",
-      `The pod ${pod?.name ?? ""} has another GPU server in the pool. Delete the pod, and the one in its place joins.`,
-    );
-  }
-}
-
-/** The cluster's account that the token is of, where Sluice runs on a cluster with GPU servers of its own. */
-async function accountOf(token: string): Promise<ClusterAccount | undefined> {
-  const settings = await clusterSettings();
-  if (settings === undefined) return undefined;
-  const { gpuServerAccount } = await import("#server/launchers/kubernetes/cluster-account.ts");
-  return await gpuServerAccount(settings, token);
+  return await inOnePod(
+    account,
+    async () =>
+      await inTransaction(ctx, async (tx) => {
+        if (account === undefined) await spend(tx, input.token);
+        const [known] = await tx.db.select().from(gpuServers).where(eq(gpuServers.publicKey, input.publicKey)).limit(1);
+        if (known?.state === "removed") {
+          throw new SluiceError(
+            "conflict",
+            "This GPU server was removed. Delete gpud's state directory and join again.",
+          );
+        }
+        // Whoever shows a key here has not proven it: nothing of the server changes before it has connected.
+        if (known !== undefined) return { serverId: known.id };
+        const id = newId("gsv");
+        await tx.db.insert(gpuServers).values({
+          id,
+          name: await freeName(tx, input.name),
+          publicKey: input.publicKey,
+          state: "joining",
+          ...(account === undefined ? {} : placeOf(account)),
+          createdAt: tx.now(),
+        });
+        const detail = { name: input.name, account: account?.name, pod: account?.pod?.name };
+        await audit(tx, { action: "gpu-server.join", subject: id, detail });
+        await notify(tx.db, "pool", id);
+        return { serverId: id };
+      }),
+  );
 }
 
 async function spend(tx: Context, token: string): Promise<void> {

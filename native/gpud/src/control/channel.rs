@@ -1,6 +1,6 @@
 //! The control channel's life: dial, prove who we are, obey, report; again after every loss.
 
-use crate::config::parse_broker;
+use crate::config::{parse_broker, read_token};
 use crate::control::messages::{BrokerMessage, GpudMessage, LeaseUsage};
 use crate::supervisor::Supervisor;
 use crate::token::from_base64url;
@@ -165,11 +165,20 @@ fn hello(supervisor: &Supervisor, reachable: &Reachable, nonce: &[u8], held: Vec
     let signature = identity.sign(&[CONTEXT, nonce].concat());
     drop(identity);
     let devices = supervisor.pool().devices.clone();
+    // Read each time: the cluster replaces it within the hour.
+    let account = supervisor.config.account.as_deref().and_then(|file| match read_token(file) {
+        Ok(token) => Some(token),
+        Err(error) => {
+            eprintln!("gpud: {error}");
+            None
+        }
+    });
     GpudMessage::Hello {
         server_id: supervisor.server_id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         protocol: u32::from(sluice_protocol::VERSION_MAJOR),
         signature,
+        account,
         data_address: reachable.data_address.clone(),
         tls_fingerprint: reachable.tls_fingerprint.clone(),
         devices,

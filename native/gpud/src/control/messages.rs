@@ -111,6 +111,9 @@ pub enum GpudMessage {
         protocol: u32,
         /// Ed25519 over `sluice-control-1` and the challenge, base64url.
         signature: String,
+        /// The token of gpud's account on a cluster.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
         data_address: String,
         tls_fingerprint: Option<String>,
         devices: Vec<DeviceReport>,

@@ -133,3 +133,33 @@ fn the_same_line_goes_on_and_a_new_token_is_not_spent_on_a_server_that_has_joine
     }
     assert!(!broker.called());
 }
+
+#[test]
+fn a_pod_joins_by_its_account_and_tells_it_anew_at_each_connection() {
+    let mut broker = Broker::new();
+    let mut host = Host::new();
+    let file = host.home.join("token");
+    let line = format!("--broker {} --account {} --backend soft --listen 127.0.0.1:0", broker.url, file.display());
+    let (code, said) = host.says(&line);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&file.display().to_string()), "{said}");
+    std::fs::write(&file, "eyJ.first\n").expect("file");
+    host.starts(&line, || broker.admit("eyJ.first"));
+    assert_eq!(broker.welcome(1, &[])["account"], "eyJ.first");
+    // The cluster has replaced it meanwhile.
+    std::fs::write(&file, "eyJ.second\n").expect("file");
+    broker.hang_up();
+    assert_eq!(broker.welcome(2, &[])["account"], "eyJ.second");
+    host.stop();
+    broker.hang_up();
+    // The next pod there goes on in that place, and is told by its own; without one it is told by none.
+    std::fs::write(&file, "eyJ.third\n").expect("file");
+    let mut hello = Value::Null;
+    host.starts(&line, || hello = broker.welcome(3, &[]));
+    assert_eq!(hello["account"], "eyJ.third");
+    std::fs::remove_file(&file).expect("file");
+    broker.hang_up();
+    assert_eq!(broker.welcome(4, &[]).get("account"), None);
+    let said = host.stop();
+    assert!(said.contains(&file.display().to_string()), "{said}");
+}
