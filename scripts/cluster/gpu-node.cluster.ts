@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import type { V1Pod } from "@kubernetes/client-node";
+import type { V1Node, V1Pod } from "@kubernetes/client-node";
 import { desc } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { kubernetesVersion } from "#scripts/cluster/build.ts";
@@ -100,6 +100,8 @@ async function installGpud(): Promise<void> {
     database: { existingSecret: "sluice-database" },
     gpud: {
       backend: "soft",
+      // The chart's own tests have it on the pods' network.
+      hostNetwork: true,
       // By what a node says of itself: what an admin has labelled is gone with a deleted node.
       nodeSelector: { "sluice.dev/gpu-host": null, "kubernetes.io/hostname": second.node },
       stateDirectory: path.join(folder, "gpud"),
@@ -170,6 +172,14 @@ const pods = async () => {
 it("lends what the node has", async () => {
   await expect.poll(servers, POLL).toEqual([`${second.node} online`]);
   expect(await placed()).toEqual(await pods());
+  const [server] = await database.db.select().from(gpuServers);
+  const { status } = await cluster.objects.read<V1Node>({
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: second.node },
+  });
+  const node = status?.addresses?.find(({ type }) => type === "InternalIP")?.address;
+  expect(server?.dataAddress, "on the node's network").toBe(`tcp://${node}:3010`);
   const printed = await compute();
   await expect.poll(printed, POLL).toContain("computes");
 });
