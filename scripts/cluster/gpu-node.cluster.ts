@@ -179,7 +179,7 @@ it("lends what the node has", async () => {
     metadata: { name: second.node },
   });
   const node = status?.addresses?.find(({ type }) => type === "InternalIP")?.address;
-  expect(server?.dataAddress, "on the node's network").toBe(`tcp://${node}:3010`);
+  expect(server?.dataAddress, "on the node's network").toBe(`tls://${node}:3010`);
   const printed = await compute();
   await expect.poll(printed, POLL).toContain("computes");
 });
