@@ -297,48 +297,6 @@ print("centres", np.abs(centres - truth).max() < 0.1)
 /** A k-means that goes on for as long as that holds. */
 const kmeans = (goesOn = "False") => KMEANS.replace("GOES_ON", goesOn);
 
-it("lets the broker's account write into namespaces of its teams, and outside of them what is Sluice's alone", async () => {
-  const as = ["--as", `system:serviceaccount:${NAMESPACE}:${RELEASE}-broker`, "--dry-run=server"];
-  const team = namespaceOf({ namespacePrefix: "chart" }, (await row(first)).teamId);
-  const outcome = async (asked: Promise<string>) =>
-    await asked.then(
-      () => "done",
-      (error: unknown) => /denied request: (The broker \w+)/.exec(String(error))?.[1] ?? String(error),
-    );
-  const puts = async (kind: string, name: string, namespace?: string, more: object = {}) => {
-    const file = path.join(folder, "put.json");
-    const object = { apiVersion: "v1", kind, metadata: { name, namespace, ...more } };
-    const spec = {
-      capacity: { storage: "1Gi" },
-      accessModes: ["ReadOnlyMany"],
-      nfs: { server: "nas.example", path: "/" },
-    };
-    await writeFile(file, JSON.stringify({ ...object, ...(kind === "PersistentVolume" ? { spec } : {}) }));
-    const place = namespace === undefined ? [] : ["--namespace", namespace];
-    return await outcome(kube("apply", "--server-side", "--filename", file, ...as, ...place));
-  };
-  const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
-  expect({
-    team: await puts("Secret", "any", team),
-    borrowing: await puts("Secret", "any", JOBS),
-    borrowingsOther: await puts("ConfigMap", "any", JOBS),
-    elsewhere: await puts("Secret", "any", "kube-system"),
-    own: await puts("Secret", `${RELEASE}-keys`, NAMESPACE),
-    ownDeleted: await outcome(kube("delete", "secret", `${RELEASE}-keys`, ...as)),
-    newTeam: await puts("Namespace", "chart-team-next", undefined, { labels }),
-    newTeamForAnyPod: await puts("Namespace", "chart-team-next"),
-    namespace: await puts("Namespace", "default", undefined, { labels }),
-    volume: await puts("PersistentVolume", "ws-any-dst-any"),
-    othersVolume: await puts("PersistentVolume", "homes-1"),
-    gpud: await outcome(kube("delete", "pod", "--selector", "app.kubernetes.io/component=gpud", ...as)),
-  }).toEqual({
-    ...{ team: "done", borrowing: "done", borrowingsOther: "The broker writes", elsewhere: "The broker writes" },
-    ...{ own: "The broker writes", ownDeleted: "The broker writes" },
-    ...{ newTeam: "done", newTeamForAnyPod: "The broker makes", namespace: "The broker makes" },
-    ...{ volume: "done", othersVolume: "The broker makes", gpud: "done" },
-  });
-});
-
 it("computes a k-means on half a GPU of that gpud", async () => {
   expect(await inNotebook(first, kmeans())).toContain("centres True");
 }, 120_000);
@@ -543,6 +501,48 @@ it("refuses an image without glibc on its pod, and a namespace that belongs to n
   };
   await expect(apply(pod, "default")).rejects.toThrow("The namespace default belongs to no team of Sluice");
 }, 60_000);
+
+it("lets the broker's account write into namespaces of its teams, and outside of them what is Sluice's alone", async () => {
+  const as = ["--as", `system:serviceaccount:${NAMESPACE}:${RELEASE}-broker`, "--dry-run=server"];
+  const team = namespaceOf({ namespacePrefix: "chart" }, (await row(first)).teamId);
+  const outcome = async (asked: Promise<string>) =>
+    await asked.then(
+      () => "done",
+      (error: unknown) => /denied request: (The broker \w+)/.exec(String(error))?.[1] ?? String(error),
+    );
+  const puts = async (kind: string, name: string, namespace?: string, more: object = {}) => {
+    const file = path.join(folder, "put.json");
+    const object = { apiVersion: "v1", kind, metadata: { name, namespace, ...more } };
+    const spec = {
+      capacity: { storage: "1Gi" },
+      accessModes: ["ReadOnlyMany"],
+      nfs: { server: "nas.example", path: "/" },
+    };
+    await writeFile(file, JSON.stringify({ ...object, ...(kind === "PersistentVolume" ? { spec } : {}) }));
+    const place = namespace === undefined ? [] : ["--namespace", namespace];
+    return await outcome(kube("apply", "--server-side", "--filename", file, ...as, ...place));
+  };
+  const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+  expect({
+    team: await puts("Secret", "any", team),
+    borrowing: await puts("Secret", "any", JOBS),
+    borrowingsOther: await puts("ConfigMap", "any", JOBS),
+    elsewhere: await puts("Secret", "any", "kube-system"),
+    own: await puts("Secret", `${RELEASE}-keys`, NAMESPACE),
+    ownDeleted: await outcome(kube("delete", "secret", `${RELEASE}-keys`, ...as)),
+    newTeam: await puts("Namespace", "chart-team-next", undefined, { labels }),
+    newTeamForAnyPod: await puts("Namespace", "chart-team-next"),
+    namespace: await puts("Namespace", "default", undefined, { labels }),
+    volume: await puts("PersistentVolume", "ws-any-dst-any"),
+    othersVolume: await puts("PersistentVolume", "homes-1"),
+    gpud: await outcome(kube("delete", "pod", "--selector", "app.kubernetes.io/component=gpud", ...as)),
+  }).toEqual({
+    ...{ team: "done", borrowing: "done", borrowingsOther: "The broker writes", elsewhere: "The broker writes" },
+    ...{ own: "The broker writes", ownDeleted: "The broker writes" },
+    ...{ newTeam: "done", newTeamForAnyPod: "The broker makes", namespace: "The broker makes" },
+    ...{ volume: "done", othersVolume: "The broker makes", gpud: "done" },
+  });
+});
 
 it("lends GPU memory to a Deployment's pod by its label for as long as that runs", async () => {
   const labels = { app: "serves", "sluice.dev/gpu-memory": "1G" };
