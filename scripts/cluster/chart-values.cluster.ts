@@ -1,14 +1,9 @@
 /** What the chart makes of values that the installed one leaves out, and whether a real API server takes it. */
-import { execFile } from "node:child_process";
 import { X509Certificate } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import path from "node:path";
-import { promisify } from "node:util";
 import {
   dumpYaml,
   type KubernetesObject,
-  loadAllYaml,
   type ResourceV1ResourceClaim,
   type V1ConfigMap,
   type V1DaemonSet,
@@ -25,54 +20,16 @@ import {
   type V1Secret,
   type V1Service,
 } from "@kubernetes/client-node";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
+import { expect, it, onTestFinished } from "vitest";
+import { isTaken as isTakenBy, template as render, values } from "#scripts/cluster/chart.ts";
 import { networkPolicy } from "#server/launchers/kubernetes/objects.ts";
 import { type KubernetesSettings, parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import { testCluster } from "#server/launchers/kubernetes/testing.ts";
 
-const execute = promisify(execFile);
 const cluster = testCluster();
-const kubectl = path.join(kubernetesFolder(), "kubectl");
 const POLL = { timeout: 60_000, interval: 200 };
-
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), "sluice-values-"));
-});
-afterAll(async () => await rm(folder, { recursive: true, force: true }));
-
-const values = {
-  portal: { url: "https://sluice.example.com" },
-  gateway: { url: "https://notebooks.example.com", host: "notebooks.example.com" },
-  database: { existingSecret: "sluice-database" },
-  // With a path, as Keycloak, Entra and Okta have it.
-  oidc: { issuer: "https://login.example.com/realms/lab", existingSecret: "sluice-oidc" },
-  imagePullSecrets: ["registry-a", "registry-b"],
-  ingress: { enabled: true, className: "nginx", tlsSecret: "sluice-tls" },
-  metrics: { serviceMonitor: { enabled: true }, dashboard: { enabled: true } },
-  workspaces: { imagePullSecrets: ["registry-c"] },
-  gpud: { updateAfterSeconds: 60 },
-};
-
-async function template(given: object, ...more: string[]): Promise<KubernetesObject[]> {
-  const file = path.join(folder, "values.json");
-  await writeFile(file, JSON.stringify(given));
-  const chart = path.resolve("deploy/helm/sluice");
-  const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file, ...more];
-  const { stdout } = await execute(cluster.helm, args, { maxBuffer: 1 << 24 });
-  return loadAllYaml(stdout).filter((object: unknown): object is KubernetesObject => object !== null);
-}
-
-/** Whether a real API server would make each of these; gives what it warns of. */
-async function isTaken(made: KubernetesObject[], namespace = "default"): Promise<string[]> {
-  const file = path.join(folder, "made.yaml");
-  await writeFile(file, made.map((object) => dumpYaml(object)).join("\n---\n"));
-  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", namespace];
-  const { stdout, stderr } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
-  expect(stdout.trim().split("\n")).toHaveLength(made.length);
-  return stderr.match(/^Warning: .*$/gm) ?? [];
-}
+const template = (given: object, ...more: string[]) => render(cluster, given, ...more);
+const isTaken = (made: KubernetesObject[], namespace?: string) => isTakenBy(cluster, made, namespace);
 
 /** The launcher's, as the broker reads them. */
 function settingsOf(made: KubernetesObject[]): KubernetesSettings {

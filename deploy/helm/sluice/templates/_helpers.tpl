@@ -85,6 +85,19 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{- /* On which nodes a pod of the control plane may run, and before whom: (dict "root" $ "values" .Values.portal). */ -}}
+{{- define "sluice.placement" -}}
+{{- $placement := dict }}
+{{- range list .root.Values.placement (.values.placement | default dict) }}
+{{- range $name, $value := . }}{{ $_ := set $placement $name $value }}{{ end }}
+{{- end }}
+{{- range $name := list "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
+{{- with get $placement $name }}
+{{ $name }}: {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "sluice.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 1000
@@ -133,6 +146,18 @@ spec:
       serviceAccountName: {{ .account }}
       automountServiceAccountToken: {{ eq .component "broker" }}
       enableServiceLinks: false
+      {{- with include "sluice.placement" . | trim }}{{ . | nindent 6 }}{{ end }}
+      {{- with .root.Values.placement.spreadOver }}
+      topologySpreadConstraints:
+        {{- range . }}
+        # Of one version alone: while it is replaced, the other one's pods are no reason to stay away from a node.
+        - topologyKey: {{ . }}
+          maxSkew: 1
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector: { matchLabels: {{ include "sluice.selector" $ | fromYaml | toJson }} }
+          matchLabelKeys: [pod-template-hash]
+        {{- end }}
+      {{- end }}
       terminationGracePeriodSeconds: {{ add 15 .drainSeconds }}
       securityContext: {{- include "sluice.podSecurity" .root | nindent 8 }}
       imagePullSecrets: {{ include "sluice.pullSecrets" .root }}

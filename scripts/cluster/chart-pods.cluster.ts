@@ -1,0 +1,77 @@
+/** The chart's own pods: on which nodes they run, whom they let in, and which of the installation's keys they are given. */
+import type { KubernetesObject, V1PodSpec, V1PodTemplateSpec } from "@kubernetes/client-node";
+import { expect, it } from "vitest";
+import { isTaken, template, values } from "#scripts/cluster/chart.ts";
+import { testCluster } from "#server/launchers/kubernetes/testing.ts";
+
+const cluster = testCluster();
+const whole = { ...values, metrics: {}, database: {}, postgres: { enabled: true } };
+
+/** The pods that the chart makes, by their component. */
+function podsOf(made: KubernetesObject[]): Record<string, V1PodSpec> {
+  const templates = made.flatMap(
+    (object) => (object as { spec?: { template?: V1PodTemplateSpec } }).spec?.template ?? [],
+  );
+  const pods: Record<string, V1PodSpec> = {};
+  for (const { metadata, spec } of templates)
+    pods[metadata?.labels?.["app.kubernetes.io/component"] ?? ""] = spec ?? { containers: [] };
+  return pods;
+}
+
+it("runs the control plane on the nodes that the values name, each part on its own where it says so, and gpud on others", async () => {
+  const infrastructure = { nodeSelector: { role: "infrastructure" }, tolerations: [{ key: "infrastructure" }] };
+  const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } };
+  const made = await template(cluster, {
+    ...whole,
+    placement: { ...infrastructure, priorityClassName: "platform" },
+    broker: { placement: { priorityClassName: "higher", affinity } },
+    postgres: { enabled: true, placement: { nodeSelector: { disk: "local" }, tolerations: [] } },
+    gpud: { nodeSelector: { "sluice.dev/gpu-host": null, gpu: "yes" }, priorityClassName: "gpus", affinity },
+  });
+  const placed = Object.entries(podsOf(made)).map(([component, pod]) => {
+    const { nodeSelector, tolerations, priorityClassName } = pod;
+    return [component, { nodeSelector, tolerations, priorityClassName, affinity: pod.affinity }];
+  });
+  const common = { ...infrastructure, priorityClassName: "platform" };
+  expect(Object.fromEntries(placed)).toEqual({
+    ...{ portal: common, gateway: common, migrate: common },
+    broker: { ...infrastructure, priorityClassName: "higher", affinity },
+    postgres: { nodeSelector: { disk: "local" }, priorityClassName: "platform" },
+    gpud: { nodeSelector: { gpu: "yes" }, tolerations: [], priorityClassName: "gpus", affinity },
+  });
+  await expect(template(cluster, { ...whole, placement: { nodeName: "one" } })).rejects.toThrow("nodeName");
+}, 60_000);
+
+it("spreads the replicas of one version over nodes where there are several", async () => {
+  const spread = async (given: object) =>
+    Object.entries(podsOf(await template(cluster, given))).map(([component, pod]) => [
+      component,
+      (pod.topologySpreadConstraints ?? []).map(({ topologyKey, whenUnsatisfiable, labelSelector, matchLabelKeys }) => {
+        const selected = labelSelector?.matchLabels?.["app.kubernetes.io/component"];
+        return [topologyKey, whenUnsatisfiable, selected, ...(matchLabelKeys ?? [])].join(" ");
+      }),
+    ]);
+  const over = (component: string, ...keys: string[]) => [
+    component,
+    keys.map((key) => `${key} ScheduleAnyway ${component} pod-template-hash`),
+  ];
+  const servers = ["broker", "gateway", "portal"];
+  const single = ["gpud", "migrate", "postgres"].map((component) => [component, []]);
+  const [node, zone] = ["kubernetes.io/hostname", "topology.kubernetes.io/zone"];
+  expect((await spread(whole)).sort()).toEqual([...servers.map((one) => over(one, node)), ...single].sort());
+  const zones = await spread({ ...whole, placement: { spreadOver: [node, zone] } });
+  expect(zones.sort()).toEqual([...servers.map((one) => over(one, node, zone)), ...single].sort());
+  expect((await spread({ ...whole, placement: { spreadOver: [] } })).flatMap(([, constraints]) => constraints)).toEqual(
+    [],
+  );
+}, 60_000);
+
+it("has all that in objects that the API server takes", async () => {
+  const placement = {
+    nodeSelector: { role: "infrastructure" },
+    tolerations: [{ key: "infrastructure", operator: "Exists", effect: "NoSchedule" }],
+    affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
+    priorityClassName: "platform",
+  };
+  await isTaken(cluster, await template(cluster, { ...whole, placement }));
+}, 60_000);
