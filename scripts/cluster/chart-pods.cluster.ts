@@ -1,5 +1,5 @@
 /** The chart's own pods: on which nodes they run, whom they let in, and which of the installation's keys they are given. */
-import type { KubernetesObject, V1PodSpec, V1PodTemplateSpec } from "@kubernetes/client-node";
+import type { KubernetesObject, V1NetworkPolicy, V1PodSpec, V1PodTemplateSpec } from "@kubernetes/client-node";
 import { expect, it } from "vitest";
 import { isTaken, template, values } from "#scripts/cluster/chart.ts";
 import { testCluster } from "#server/launchers/kubernetes/testing.ts";
@@ -64,6 +64,42 @@ it("spreads the replicas of one version over nodes where there are several", asy
   expect((await spread({ ...whole, placement: { spreadOver: [] } })).flatMap(([, constraints]) => constraints)).toEqual(
     [],
   );
+}, 60_000);
+
+/** Who reaches which port of each of the chart's pods, by its policies: `anybody`, or components of the chart. */
+function letIn(made: KubernetesObject[]): Record<string, string[]> {
+  const policies = made.filter(({ kind }) => kind === "NetworkPolicy") as V1NetworkPolicy[];
+  const name = (labels: Record<string, string> = {}) => {
+    const { "app.kubernetes.io/instance": instance, "app.kubernetes.io/component": component } = labels;
+    return instance === "sluice" && component !== undefined ? component : "anybody";
+  };
+  const rows = policies.map(({ spec }) => {
+    expect(spec?.policyTypes).toEqual(["Ingress"]);
+    const rules = (spec?.ingress ?? []).flatMap(({ ports, _from }) => {
+      const who = _from === undefined ? ["anybody"] : _from.map(({ podSelector }) => name(podSelector?.matchLabels));
+      return who.flatMap((one) => (ports ?? [{ port: "any" }]).map(({ port }) => `${one} ${port}`));
+    });
+    return [name(spec?.podSelector?.matchLabels), rules.sort()] as const;
+  });
+  return Object.fromEntries(rows);
+}
+
+it("lets anybody in to the servers on their ports, and to the trial's database nobody but the control plane", async () => {
+  const controlPlane = ["broker", "gateway", "migrate", "portal"].map((component) => `${component} 5432`);
+  const made = await template(cluster, { ...whole, gpud: { port: 3011 } });
+  expect(letIn(made)).toEqual({
+    ...{ portal: ["anybody 3000"], gateway: ["anybody 3002"], broker: ["anybody 3001"], migrate: [] },
+    ...{ gpud: ["anybody 3011", "gpud any"], postgres: controlPlane },
+  });
+  // One for each pod that the chart makes, and each port that they have.
+  const pods = podsOf(made);
+  expect(Object.keys(letIn(made)).sort()).toEqual(Object.keys(pods).sort());
+  for (const [component, { containers }] of Object.entries(pods))
+    for (const { containerPort } of containers.flatMap(({ ports }) => ports ?? []))
+      expect(letIn(made)[component]?.join()).toContain(` ${containerPort}`);
+  const outside = letIn(await template(cluster, { ...values, metrics: {}, gpud: { enabled: false } }));
+  expect(Object.keys(outside).sort()).toEqual(["broker", "gateway", "migrate", "portal"]);
+  expect(letIn(await template(cluster, { ...whole, networkPolicy: { enabled: false } }))).toEqual({});
 }, 60_000);
 
 it("has all that in objects that the API server takes", async () => {

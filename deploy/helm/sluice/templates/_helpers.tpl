@@ -27,6 +27,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $secrets | toJson }}
 {{- end }}
 
+{{- /* Whether the chart brings the database. */ -}}
+{{- define "sluice.ownDatabase" -}}
+{{- if and .Values.postgres.enabled (not .Values.database.existingSecret) }}yes{{ end }}
+{{- end }}
+
 {{- define "sluice.databaseSecret" -}}
 {{- if .Values.database.existingSecret }}{{ .Values.database.existingSecret }}{{ else if .Values.postgres.enabled }}{{ include "sluice.name" . }}-postgres{{ else }}{{ fail "Sluice needs a database: set database.existingSecret, or postgres.enabled for a trial" }}{{ end }}
 {{- end }}
