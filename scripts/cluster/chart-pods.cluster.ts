@@ -102,6 +102,28 @@ it("lets anybody in to the servers on their ports, and to the trial's database n
   expect(letIn(await template(cluster, { ...whole, networkPolicy: { enabled: false } }))).toEqual({});
 }, 60_000);
 
+it("gives each process the keys that it uses, and who waits for the database its address alone", async () => {
+  const pods = podsOf(await template(cluster, { ...whole, admin: { existingSecret: "first" } }));
+  const secrets = ({ initContainers = [], containers }: V1PodSpec) =>
+    [...initContainers, ...containers].map(({ name, env = [] }) => {
+      const refs = env.map(({ valueFrom }) => valueFrom?.secretKeyRef);
+      return [name, ...refs.flatMap((one) => (one === undefined ? [] : [`${one.name}/${one.key}`])).sort()].join(" ");
+    });
+  const url = "sluice-postgres/url";
+  const wait = `wait-for-database ${url}`;
+  const oidc = "sluice-oidc/client-id sluice-oidc/client-secret";
+  expect(Object.fromEntries(Object.entries(pods).map(([component, pod]) => [component, secrets(pod)]))).toEqual({
+    portal: [wait, `portal sluice-keys/auth-secret sluice-keys/secrets-key ${oidc} ${url}`],
+    broker: [wait, `broker sluice-keys/secrets-key sluice-keys/signing-key ${url}`],
+    gateway: [wait, `gateway ${url}`],
+    migrate: [`migrate first/email first/password ${url}`],
+    ...{ gpud: ["gpud"], postgres: ["postgres sluice-postgres/password"] },
+  });
+  const names = (pod?: V1PodSpec) => pod?.initContainers?.flatMap(({ env = [] }) => env.map(({ name }) => name));
+  for (const component of ["portal", "broker", "gateway"])
+    expect(names(pods[component])).toEqual(["DATABASE_URL", "NODE_EXTRA_CA_CERTS"]);
+}, 60_000);
+
 it("has all that in objects that the API server takes", async () => {
   const placement = {
     nodeSelector: { role: "infrastructure" },

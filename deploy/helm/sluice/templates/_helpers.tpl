@@ -58,8 +58,26 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- printf "http://%s-gateway.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.gateway.service.port }}
 {{- end }}
 
-{{- /* The environment of every process of the control plane. */ -}}
+{{- /* What a process needs that asks the database alone. */ -}}
+{{- define "sluice.databaseEnvironment" -}}
+- name: DATABASE_URL
+  valueFrom: { secretKeyRef: { name: {{ include "sluice.databaseSecret" . }}, key: url } }
+{{- if or (include "sluice.hasAuthority" .) .Values.certificateAuthorities }}
+- { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice/trusted.crt }
+{{- end }}
+{{- end }}
+
+{{- /* Keys of the installation, for the process that uses them: (dict "root" $ "keys" (list "auth-secret" …)). */ -}}
+{{- define "sluice.keys" -}}
+{{- range .keys }}
+- name: SLUICE_{{ . | upper | replace "-" "_" }}
+  valueFrom: { secretKeyRef: { name: {{ include "sluice.keysSecret" $.root }}, key: {{ . }} } }
+{{- end }}
+{{- end }}
+
+{{- /* What every process of the control plane knows. None of it is a secret but the way to the database. */ -}}
 {{- define "sluice.environment" -}}
+{{- include "sluice.databaseEnvironment" . }}
 - { name: SLUICE_PORTAL_URL, value: {{ required "portal.url is the address that people type" .Values.portal.url | quote }} }
 - { name: SLUICE_PROXY_HOPS, value: {{ .Values.portal.proxyHops | quote }} }
 - { name: SLUICE_GATEWAY_URL, value: {{ required "gateway.url is the address of notebooks without their ids" .Values.gateway.url | quote }} }
@@ -68,22 +86,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 - { name: SLUICE_TIME_ZONE, value: {{ .Values.timeZone | quote }} }
 - { name: SLUICE_LAUNCHERS, value: kubernetes }
 - { name: SLUICE_KUBERNETES_SETTINGS, value: /etc/sluice/kubernetes.json }
-{{- if or (include "sluice.hasAuthority" .) .Values.certificateAuthorities }}
-- { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice/trusted.crt }
-{{- end }}
-- name: DATABASE_URL
-  valueFrom: { secretKeyRef: { name: {{ include "sluice.databaseSecret" . }}, key: url } }
-{{- range $variable, $key := dict "SLUICE_AUTH_SECRET" "auth-secret" "SLUICE_SIGNING_KEY" "signing-key" "SLUICE_SECRETS_KEY" "secrets-key" }}
-- name: {{ $variable }}
-  valueFrom: { secretKeyRef: { name: {{ include "sluice.keysSecret" $ }}, key: {{ $key }} } }
-{{- end }}
 {{- if .Values.oidc.issuer }}
 - { name: SLUICE_OIDC_ISSUER, value: {{ .Values.oidc.issuer | quote }} }
 - { name: SLUICE_OIDC_NAME, value: {{ .Values.oidc.name | quote }} }
-{{- range $variable, $key := dict "SLUICE_OIDC_CLIENT_ID" "client-id" "SLUICE_OIDC_CLIENT_SECRET" "client-secret" }}
-- name: {{ $variable }}
-  valueFrom: { secretKeyRef: { name: {{ required "oidc.existingSecret has the keys client-id and client-secret" $.Values.oidc.existingSecret }}, key: {{ $key }} } }
-{{- end }}
 {{- end }}
 {{- range $variable, $value := .Values.settings }}
 - { name: {{ $variable }}, value: {{ $value | quote }} }
@@ -128,7 +133,7 @@ capabilities: { drop: [ALL] }
 {{- end }}
 
 {{- /* A deployment, its service and its disruption budget:
-       (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "environment" … "mounts" … "volumes" … "account" …
+       (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "keys" … "environment" … "mounts" … "volumes" … "account" …
         "drainSeconds" (so long a pod goes on when it has been taken out of the service)). */ -}}
 {{- define "sluice.deployment" -}}
 {{- $name := printf "%s-%s" (include "sluice.name" .root) .component }}
@@ -171,7 +176,7 @@ spec:
           image: {{ include "sluice.image" .root.Values.images.controlPlane }}
           imagePullPolicy: {{ .root.Values.images.controlPlane.pullPolicy }}
           args: [server/install/main.ts, wait]
-          env: {{- include "sluice.environment" .root | nindent 12 }}
+          env: {{- include "sluice.databaseEnvironment" .root | nindent 12 }}
           securityContext: {{- include "sluice.containerSecurity" .root | nindent 12 }}
           resources: { requests: { cpu: 50m, memory: 128Mi }, limits: { memory: 512Mi } }
           volumeMounts: {{- include "sluice.mounts" .root | nindent 12 }}
@@ -181,6 +186,7 @@ spec:
           imagePullPolicy: {{ .root.Values.images.controlPlane.pullPolicy }}
           args: {{ .program | toJson }}
           env: {{- include "sluice.environment" .root | nindent 12 }}
+            {{- with include "sluice.keys" . | trim }}{{ . | nindent 12 }}{{ end }}
             {{- with .environment }}{{ . | nindent 12 }}{{ end }}
           ports: [{ name: main, containerPort: {{ .port }} }]
           securityContext: {{- include "sluice.containerSecurity" .root | nindent 12 }}
