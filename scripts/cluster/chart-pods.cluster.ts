@@ -5,6 +5,8 @@ import { isTaken, template, values } from "#scripts/cluster/chart.ts";
 import { testCluster } from "#server/launchers/kubernetes/testing.ts";
 
 const cluster = testCluster();
+const INSTANCE = "app.kubernetes.io/instance";
+const COMPONENT = "app.kubernetes.io/component";
 const whole = { ...values, metrics: {}, database: {}, postgres: { enabled: true } };
 
 /** The pods that the chart makes, by their component. */
@@ -13,8 +15,7 @@ function podsOf(made: KubernetesObject[]): Record<string, V1PodSpec> {
     (object) => (object as { spec?: { template?: V1PodTemplateSpec } }).spec?.template ?? [],
   );
   const pods: Record<string, V1PodSpec> = {};
-  for (const { metadata, spec } of templates)
-    pods[metadata?.labels?.["app.kubernetes.io/component"] ?? ""] = spec ?? { containers: [] };
+  for (const { metadata, spec } of templates) pods[metadata?.labels?.[COMPONENT] ?? ""] = spec ?? { containers: [] };
   return pods;
 }
 
@@ -47,7 +48,7 @@ it("spreads the replicas of one version over nodes where there are several", asy
     Object.entries(podsOf(await template(cluster, given))).map(([component, pod]) => [
       component,
       (pod.topologySpreadConstraints ?? []).map(({ topologyKey, whenUnsatisfiable, labelSelector, matchLabelKeys }) => {
-        const selected = labelSelector?.matchLabels?.["app.kubernetes.io/component"];
+        const selected = labelSelector?.matchLabels?.[COMPONENT];
         return [topologyKey, whenUnsatisfiable, selected, ...(matchLabelKeys ?? [])].join(" ");
       }),
     ]);
@@ -66,17 +67,21 @@ it("spreads the replicas of one version over nodes where there are several", asy
   );
 }, 60_000);
 
+const labelsOf = (component: string) => ({ [INSTANCE]: "sluice", [COMPONENT]: component });
+
 /** Who reaches which port of each of the chart's pods, by its policies: `anybody`, or components of the chart. */
 function letIn(made: KubernetesObject[]): Record<string, string[]> {
   const policies = made.filter(({ kind }) => kind === "NetworkPolicy") as V1NetworkPolicy[];
   const name = (labels: Record<string, string> = {}) => {
-    const { "app.kubernetes.io/instance": instance, "app.kubernetes.io/component": component } = labels;
-    return instance === "sluice" && component !== undefined ? component : "anybody";
+    return labels[INSTANCE] === "sluice" ? (labels[COMPONENT] ?? "anybody") : "anybody";
   };
   const rows = policies.map(({ spec }) => {
     expect(spec?.policyTypes).toEqual(["Ingress"]);
     const rules = (spec?.ingress ?? []).flatMap(({ ports, _from }) => {
-      const who = _from === undefined ? ["anybody"] : _from.map(({ podSelector }) => name(podSelector?.matchLabels));
+      const who =
+        _from === undefined || _from.length === 0
+          ? ["anybody"]
+          : _from.map(({ podSelector }) => name(podSelector?.matchLabels));
       return who.flatMap((one) => (ports ?? [{ port: "any" }]).map(({ port }) => `${one} ${port}`));
     });
     return [name(spec?.podSelector?.matchLabels), rules.sort()] as const;
@@ -88,7 +93,8 @@ it("lets anybody in to the servers on their ports, and to the trial's database n
   const controlPlane = ["broker", "gateway", "migrate", "portal"].map((component) => `${component} 5432`);
   const made = await template(cluster, { ...whole, gpud: { port: 3011 } });
   expect(letIn(made)).toEqual({
-    ...{ portal: ["anybody 3000"], gateway: ["anybody 3002"], broker: ["anybody 3001"], migrate: [] },
+    ...{ portal: ["anybody 3000"], gateway: ["anybody 3002"], migrate: [] },
+    broker: ["anybody 3001", "anybody 3003"],
     ...{ gpud: ["anybody 3011", "gpud any"], postgres: controlPlane },
   });
   // One for each pod that the chart makes, and each port that they have.
@@ -97,6 +103,9 @@ it("lets anybody in to the servers on their ports, and to the trial's database n
   for (const [component, { containers }] of Object.entries(pods))
     for (const { containerPort } of containers.flatMap(({ ports }) => ports ?? []))
       expect(letIn(made)[component]?.join()).toContain(` ${containerPort}`);
+  const internalFrom = [{ podSelector: { matchLabels: labelsOf("gateway") } }];
+  const closed = letIn(await template(cluster, { ...whole, networkPolicy: { internalFrom } }));
+  expect(closed.broker).toEqual(["anybody 3001", "gateway 3003"]);
   const outside = letIn(await template(cluster, { ...values, metrics: {}, gpud: { enabled: false } }));
   expect(Object.keys(outside).sort()).toEqual(["broker", "gateway", "migrate", "portal"]);
   expect(letIn(await template(cluster, { ...whole, networkPolicy: { enabled: false } }))).toEqual({});

@@ -163,7 +163,7 @@ it("has Prometheus ask the broker's service, by a name that its certificate has"
   expect(selected.map((service) => service.metadata?.name)).toEqual(["sluice-broker"]);
   const [endpoint] = spec.endpoints;
   expect(selected[0]?.spec?.ports?.map(({ name }) => name)).toContain(endpoint?.port);
-  expect(endpoint).toMatchObject({ path: "/metrics", scheme: "https" });
+  expect(endpoint).toMatchObject({ port: "internal", path: "/metrics", scheme: "https" });
   const tls = made.find((one) => one.metadata?.name === "sluice-broker-tls") as V1Secret;
   const certificate = new X509Certificate(Buffer.from(tls.data?.["tls.crt"] ?? "", "base64"));
   const { serverName = "", ca } = endpoint?.tlsConfig ?? {};
@@ -172,7 +172,7 @@ it("has Prometheus ask the broker's service, by a name that its certificate has"
   const authority = (one: KubernetesObject[]) =>
     (one.find((object) => object.metadata?.name === "sluice-settings") as V1ConfigMap).data?.["ca.crt"];
   expect(authority(made)).toBe(Buffer.from(tls.data?.["ca.crt"] ?? "", "base64").toString());
-  const known = { url: "https://broker.example.com", tls: { existingSecret: "known" } };
+  const known = { url: "https://broker.example.com:8443", tls: { existingSecret: "known" } };
   expect(monitorOf(await template({ ...values, broker: known })).spec.endpoints[0]?.tlsConfig).toEqual({
     serverName: "broker.example.com",
   });
@@ -186,9 +186,14 @@ it("has Prometheus ask the broker's service, by a name that its certificate has"
   expect(trusting.map(({ kind, metadata }) => `${kind} ${metadata?.name}`)).not.toContain("Secret sluice-broker-tls");
   const [hook] = trusting.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
   expect(hook?.webhooks?.[0]?.clientConfig).toEqual({
-    service: { name: "sluice-broker", namespace: "default", port: 3001, path: "/v1/kubernetes/admission" },
+    service: { name: "sluice-broker", namespace: "default", port: 3003, path: "/v1/kubernetes/admission" },
     caBundle: Buffer.from(workspaces.certificateAuthority).toString("base64"),
   });
+  // One of an authority that everybody knows, which vouches for no name inside the cluster.
+  const public_ = await template({ ...values, broker: known, pods: { enabled: true } });
+  const [asked] = public_.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
+  const url = "https://broker.example.com:3003/v1/kubernetes/admission";
+  expect(asked?.webhooks?.map(({ clientConfig }) => clientConfig)).toEqual([{ url }, { url }]);
 }, 60_000);
 
 it("sends the broker what asks for a GPU by a label, each pod once", async () => {

@@ -53,6 +53,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- .Values.broker.url | default (printf "https://%s-broker.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.broker.service.port) }}
 {{- end }}
 
+{{- /* The host of an address, without its port. */ -}}
+{{- define "sluice.hostOf" -}}
+{{- regexReplaceAll ":[0-9]+$" (urlParse .).host "" }}
+{{- end }}
+
 {{- /* Where the portal asks the gateway how it is: its public address may lead nowhere from inside the cluster. */ -}}
 {{- define "sluice.gatewayInternalUrl" -}}
 {{- printf "http://%s-gateway.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.gateway.service.port }}
@@ -134,6 +139,7 @@ capabilities: { drop: [ALL] }
 
 {{- /* A deployment, its service and its disruption budget:
        (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "keys" … "environment" … "mounts" … "volumes" … "account" …
+        "internalPort" … (what is asked by the cluster and by nobody else),
         "drainSeconds" (so long a pod goes on when it has been taken out of the service)). */ -}}
 {{- define "sluice.deployment" -}}
 {{- $name := printf "%s-%s" (include "sluice.name" .root) .component }}
@@ -188,7 +194,11 @@ spec:
           env: {{- include "sluice.environment" .root | nindent 12 }}
             {{- with include "sluice.keys" . | trim }}{{ . | nindent 12 }}{{ end }}
             {{- with .environment }}{{ . | nindent 12 }}{{ end }}
-          ports: [{ name: main, containerPort: {{ .port }} }]
+          ports:
+            - { name: main, containerPort: {{ .port }} }
+            {{- with .internalPort }}
+            - { name: internal, containerPort: {{ . }} }
+            {{- end }}
           securityContext: {{- include "sluice.containerSecurity" .root | nindent 12 }}
           resources: {{ .values.resources | toJson }}
           startupProbe: { httpGet: { path: /healthz, port: main, scheme: {{ .scheme }} }, periodSeconds: 1, failureThreshold: 120 }
@@ -214,7 +224,11 @@ spec:
   clusterIP: {{ . }}
   {{- end }}
   selector: {{- include "sluice.selector" . | nindent 4 }}
-  ports: [{ name: main, port: {{ .values.service.port }}, targetPort: main }]
+  ports:
+    - { name: main, port: {{ .values.service.port }}, targetPort: main }
+    {{- with .internalPort }}
+    - { name: internal, port: {{ . }}, targetPort: internal }
+    {{- end }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
