@@ -39,9 +39,12 @@ function settingsOf(made: KubernetesObject[]): KubernetesSettings {
 }
 
 it("makes ingress, budgets, monitor and dashboard as the values say, in objects that the API server takes", async () => {
-  const made = await template({ ...values, gateway: { ...values.gateway, service: { port: 8080 } } });
+  const [portal, notebooks] = ["https://sluice.example.com:8443", "https://notebooks.example.com:8443"];
+  const gateway = { ...values.gateway, url: notebooks, service: { port: 8080 } };
+  const made = await template({ ...values, portal: { url: portal }, gateway });
   const all = <T extends KubernetesObject>(kind: string) => made.filter((one) => one.kind === kind) as T[];
   const [ingress] = all<V1Ingress>("Ingress");
+  // A port is no part of a host: the API server takes none.
   const hosts = ["sluice.example.com", "*.notebooks.example.com"];
   expect(ingress?.spec?.tls).toEqual([{ hosts, secretName: "sluice-tls" }]);
   const leads = (ingress?.spec?.rules ?? []).flatMap(({ host, http }) =>
@@ -367,6 +370,8 @@ it("refuses values that it does not know", async () => {
   await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");
   await expect(template({ ...values, gpud: { updateAfterSeconds: -1 } })).rejects.toThrow("updateAfterSeconds");
   await expect(template({ ...values, oidc: { issuer: "login.example.com" } })).rejects.toThrow("issuer");
+  const host = "notebooks.example.com:8443";
+  await expect(template({ ...values, gateway: { ...values.gateway, host } })).rejects.toThrow("host");
   const workspaces = (more: object) => template({ ...values, workspaces: more });
   await expect(workspaces({ startSecond: 5 })).rejects.toThrow("'startSecond' not allowed");
   await expect(workspaces({ home: { size: "much" } })).rejects.toThrow(/home.size/);
