@@ -27,6 +27,25 @@ module.exports = {
       from: { path: "^server/services/", pathNot: "\\.test\\.ts$" },
       to: { path: "^server/(broker|gateway)/" },
     },
+    // The chart gives each process the keys that it can reach, and no others (deploy/helm/sluice/templates).
+    {
+      name: "gateway-and-migration-use-no-keys",
+      severity: "error",
+      from: { path: "^server/(gateway|install)/main\\.ts$" },
+      to: { path: "^server/auth/keys\\.ts$", reachable: true },
+    },
+    {
+      name: "portal-signs-no-session-tokens",
+      severity: "error",
+      from: { path: "^app/" },
+      to: { path: "^server/services/lease/signer\\.ts$", reachable: true },
+    },
+    {
+      name: "broker-makes-no-cookies",
+      severity: "error",
+      from: { path: "^server/broker/main\\.ts$" },
+      to: { path: "^server/auth/(session-cookie|next-auth)\\.ts$", reachable: true },
+    },
     {
       name: "components-not-to-server-code",
       severity: "error",

@@ -27,6 +27,8 @@ const schema = z.object({
   /** What workspaces and gpud dial. */
   SLUICE_BROKER_URL: url("http://127.0.0.1:3001"),
   SLUICE_BROKER_PORT: port(3001),
+  /** Where the broker answers those who are no workspaces and no GPU servers: `/metrics`, and a cluster's API server. */
+  SLUICE_BROKER_INTERNAL_PORT: port(3003),
   SLUICE_GATEWAY_PORT: port(3002),
   /** With both of these files (PEM) the broker speaks HTTPS itself. */
   SLUICE_BROKER_TLS_CERTIFICATE: z.string().min(1).optional(),

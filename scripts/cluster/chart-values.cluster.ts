@@ -1,14 +1,9 @@
 /** What the chart makes of values that the installed one leaves out, and whether a real API server takes it. */
-import { execFile } from "node:child_process";
 import { X509Certificate } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import path from "node:path";
-import { promisify } from "node:util";
 import {
   dumpYaml,
   type KubernetesObject,
-  loadAllYaml,
   type ResourceV1ResourceClaim,
   type V1ConfigMap,
   type V1DaemonSet,
@@ -25,54 +20,16 @@ import {
   type V1Secret,
   type V1Service,
 } from "@kubernetes/client-node";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
+import { expect, it, onTestFinished } from "vitest";
+import { isTaken as isTakenBy, template as render, values } from "#scripts/cluster/chart.ts";
 import { networkPolicy } from "#server/launchers/kubernetes/objects.ts";
 import { type KubernetesSettings, parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import { testCluster } from "#server/launchers/kubernetes/testing.ts";
 
-const execute = promisify(execFile);
 const cluster = testCluster();
-const kubectl = path.join(kubernetesFolder(), "kubectl");
 const POLL = { timeout: 60_000, interval: 200 };
-
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), "sluice-values-"));
-});
-afterAll(async () => await rm(folder, { recursive: true, force: true }));
-
-const values = {
-  portal: { url: "https://sluice.example.com" },
-  gateway: { url: "https://notebooks.example.com", host: "notebooks.example.com" },
-  database: { existingSecret: "sluice-database" },
-  // With a path, as Keycloak, Entra and Okta have it.
-  oidc: { issuer: "https://login.example.com/realms/lab", existingSecret: "sluice-oidc" },
-  imagePullSecrets: ["registry-a", "registry-b"],
-  ingress: { enabled: true, className: "nginx", tlsSecret: "sluice-tls" },
-  metrics: { serviceMonitor: { enabled: true }, dashboard: { enabled: true } },
-  workspaces: { imagePullSecrets: ["registry-c"] },
-  gpud: { updateAfterSeconds: 60 },
-};
-
-async function template(given: object, ...more: string[]): Promise<KubernetesObject[]> {
-  const file = path.join(folder, "values.json");
-  await writeFile(file, JSON.stringify(given));
-  const chart = path.resolve("deploy/helm/sluice");
-  const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file, ...more];
-  const { stdout } = await execute(cluster.helm, args, { maxBuffer: 1 << 24 });
-  return loadAllYaml(stdout).filter((object: unknown): object is KubernetesObject => object !== null);
-}
-
-/** Whether a real API server would make each of these; gives what it warns of. */
-async function isTaken(made: KubernetesObject[], namespace = "default"): Promise<string[]> {
-  const file = path.join(folder, "made.yaml");
-  await writeFile(file, made.map((object) => dumpYaml(object)).join("\n---\n"));
-  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", namespace];
-  const { stdout, stderr } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
-  expect(stdout.trim().split("\n")).toHaveLength(made.length);
-  return stderr.match(/^Warning: .*$/gm) ?? [];
-}
+const template = (given: object, ...more: string[]) => render(cluster, given, ...more);
+const isTaken = (made: KubernetesObject[], namespace?: string) => isTakenBy(cluster, made, namespace);
 
 /** The launcher's, as the broker reads them. */
 function settingsOf(made: KubernetesObject[]): KubernetesSettings {
@@ -82,9 +39,12 @@ function settingsOf(made: KubernetesObject[]): KubernetesSettings {
 }
 
 it("makes ingress, budgets, monitor and dashboard as the values say, in objects that the API server takes", async () => {
-  const made = await template({ ...values, gateway: { ...values.gateway, service: { port: 8080 } } });
+  const [portal, notebooks] = ["https://sluice.example.com:8443", "https://notebooks.example.com:8443"];
+  const gateway = { ...values.gateway, url: notebooks, service: { port: 8080 } };
+  const made = await template({ ...values, portal: { url: portal }, gateway });
   const all = <T extends KubernetesObject>(kind: string) => made.filter((one) => one.kind === kind) as T[];
   const [ingress] = all<V1Ingress>("Ingress");
+  // A port is no part of a host: the API server takes none.
   const hosts = ["sluice.example.com", "*.notebooks.example.com"];
   expect(ingress?.spec?.tls).toEqual([{ hosts, secretName: "sluice-tls" }]);
   const leads = (ingress?.spec?.rules ?? []).flatMap(({ host, http }) =>
@@ -206,7 +166,7 @@ it("has Prometheus ask the broker's service, by a name that its certificate has"
   expect(selected.map((service) => service.metadata?.name)).toEqual(["sluice-broker"]);
   const [endpoint] = spec.endpoints;
   expect(selected[0]?.spec?.ports?.map(({ name }) => name)).toContain(endpoint?.port);
-  expect(endpoint).toMatchObject({ path: "/metrics", scheme: "https" });
+  expect(endpoint).toMatchObject({ port: "internal", path: "/metrics", scheme: "https" });
   const tls = made.find((one) => one.metadata?.name === "sluice-broker-tls") as V1Secret;
   const certificate = new X509Certificate(Buffer.from(tls.data?.["tls.crt"] ?? "", "base64"));
   const { serverName = "", ca } = endpoint?.tlsConfig ?? {};
@@ -215,7 +175,7 @@ it("has Prometheus ask the broker's service, by a name that its certificate has"
   const authority = (one: KubernetesObject[]) =>
     (one.find((object) => object.metadata?.name === "sluice-settings") as V1ConfigMap).data?.["ca.crt"];
   expect(authority(made)).toBe(Buffer.from(tls.data?.["ca.crt"] ?? "", "base64").toString());
-  const known = { url: "https://broker.example.com", tls: { existingSecret: "known" } };
+  const known = { url: "https://broker.example.com:8443", tls: { existingSecret: "known" } };
   expect(monitorOf(await template({ ...values, broker: known })).spec.endpoints[0]?.tlsConfig).toEqual({
     serverName: "broker.example.com",
   });
@@ -229,9 +189,14 @@ it("has Prometheus ask the broker's service, by a name that its certificate has"
   expect(trusting.map(({ kind, metadata }) => `${kind} ${metadata?.name}`)).not.toContain("Secret sluice-broker-tls");
   const [hook] = trusting.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
   expect(hook?.webhooks?.[0]?.clientConfig).toEqual({
-    service: { name: "sluice-broker", namespace: "default", port: 3001, path: "/v1/kubernetes/admission" },
+    service: { name: "sluice-broker", namespace: "default", port: 3003, path: "/v1/kubernetes/admission" },
     caBundle: Buffer.from(workspaces.certificateAuthority).toString("base64"),
   });
+  // One of an authority that everybody knows, which vouches for no name inside the cluster.
+  const public_ = await template({ ...values, broker: known, pods: { enabled: true } });
+  const [asked] = public_.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
+  const url = "https://broker.example.com:3003/v1/kubernetes/admission";
+  expect(asked?.webhooks?.map(({ clientConfig }) => clientConfig)).toEqual([{ url }, { url }]);
 }, 60_000);
 
 it("sends the broker what asks for a GPU by a label, each pod once", async () => {
@@ -405,6 +370,8 @@ it("refuses values that it does not know", async () => {
   await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");
   await expect(template({ ...values, gpud: { updateAfterSeconds: -1 } })).rejects.toThrow("updateAfterSeconds");
   await expect(template({ ...values, oidc: { issuer: "login.example.com" } })).rejects.toThrow("issuer");
+  const host = "notebooks.example.com:8443";
+  await expect(template({ ...values, gateway: { ...values.gateway, host } })).rejects.toThrow("host");
   const workspaces = (more: object) => template({ ...values, workspaces: more });
   await expect(workspaces({ startSecond: 5 })).rejects.toThrow("'startSecond' not allowed");
   await expect(workspaces({ home: { size: "much" } })).rejects.toThrow(/home.size/);

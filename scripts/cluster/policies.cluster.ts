@@ -1,8 +1,9 @@
-/** Whom a workspace's pod reaches, and who reaches it, where the cluster's network enforces NetworkPolicies. */
+/** Whom a workspace's pod reaches, and who reaches it and the chart's own pods, where the cluster's network enforces NetworkPolicies. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
 import type { KubernetesObject, V1Pod } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { template, values } from "#scripts/cluster/chart.ts";
 import { kubectl } from "#scripts/cluster/cluster.ts";
 import { goProgram } from "#scripts/cluster/go-program.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
@@ -26,7 +27,12 @@ const METADATA = "169.254.169.254";
 const NODE_LOCAL = "169.254.20.10";
 /** Any other address outside the cluster. */
 const OUTSIDE = "203.0.113.7";
-const names = (component: string) => ({ app: "sluice", component });
+const names = (component: string) => ({
+  ...{ app: "sluice", component },
+  // As the chart has them.
+  ...{ "app.kubernetes.io/name": "sluice", "app.kubernetes.io/instance": "sluice" },
+  "app.kubernetes.io/component": component,
+});
 const of = (component: string, ...ports: number[]) => ({
   namespace: { "kubernetes.io/metadata.name": SERVERS },
   pods: names(component),
@@ -65,9 +71,10 @@ def reached(addresses):
 
 type Server = { name: string; namespace: string; labels: Record<string, string>; ports: number[] };
 const servers: Server[] = [
-  { name: "broker", namespace: SERVERS, labels: names("broker"), ports: [3001, 3999] },
+  { name: "broker", namespace: SERVERS, labels: names("broker"), ports: [3001, 3003, 3999] },
   { name: "gpud", namespace: SERVERS, labels: names("gpud"), ports: [3010] },
   { name: "gateway", namespace: SERVERS, labels: names("gateway"), ports: [3002] },
+  { name: "postgres", namespace: SERVERS, labels: names("postgres"), ports: [5432] },
   { name: "stranger", namespace: SERVERS, labels: { app: "other" }, ports: [8080] },
   { name: "names", namespace: "kube-system", labels: { "k8s-app": "kube-dns" }, ports: [53] },
   { name: "own-names", namespace: SERVERS, labels: names("names"), ports: [5353, 53] },
@@ -144,11 +151,13 @@ const workspaceAddress = async (id: string) => {
   return await addressOf(podName({ id, generation }), namespaceOf(settings, teamId));
 };
 
+const at = async (name: string, port: number, namespace = SERVERS) => `${await addressOf(name, namespace)}:${port}`;
+
 /** What a workspace reaches, by name. */
 async function reachedFromWorkspace(): Promise<unknown> {
-  const at = async (name: string, port: number, namespace = SERVERS) => `${await addressOf(name, namespace)}:${port}`;
   const addresses = {
     broker: await at("broker", 3001),
+    "the broker's figures": await at("broker", 3003),
     "another port of the broker's": await at("broker", 3999),
     gpud: await at("gpud", 3010),
     names: await at("names", 53, "kube-system"),
@@ -164,16 +173,20 @@ async function reachedFromWorkspace(): Promise<unknown> {
   return JSON.parse(await installation.inNotebook(first, code));
 }
 
-/** Whether a pod of these reaches a workspace's server. */
-async function reachesWorkspace(name: string): Promise<boolean> {
-  const address = `${await workspaceAddress(first)}:${JUPYTER_PORT}`;
-  const code = `${REACH}\nreached(${JSON.stringify({ it: address })})`;
+/** Which of these addresses a pod of the servers' reaches. */
+async function reachedFrom(name: string, addresses: Record<string, string>): Promise<Record<string, boolean>> {
+  const code = `${REACH}\nreached(${JSON.stringify(addresses)})`;
   const printed = await kubectl(machine, "exec", name, "--namespace", SERVERS, "--", PYTHON, "-c", code);
-  return (JSON.parse(printed) as { it: boolean }).it;
+  return JSON.parse(printed) as Record<string, boolean>;
+}
+
+/** Whether a pod of these reaches a workspace's server. */
+async function reachesWorkspace(name: string): Promise<boolean | undefined> {
+  return (await reachedFrom(name, { it: `${await workspaceAddress(first)}:${JUPYTER_PORT}` })).it;
 }
 
 const everything = {
-  ...{ broker: true, "another port of the broker's": true, gpud: true, names: true },
+  ...{ broker: true, "the broker's figures": true, "another port of the broker's": true, gpud: true, names: true },
   ...{ "names on their own port": true, "another port of theirs": true, "names on the node": true },
   ...{ stranger: true, "another workspace": true, outside: true, metadata: true },
 };
@@ -187,6 +200,7 @@ it("reaches what it may, and never the address at which clouds hand out credenti
   stopEnforcing = await enforcePolicies(machine, await goProgram(process.cwd(), "policies"));
   expect(await reachedFromWorkspace()).toEqual({
     ...everything,
+    "the broker's figures": false,
     "another port of the broker's": false,
     "another port of theirs": false,
     stranger: false,
@@ -198,4 +212,23 @@ it("reaches what it may, and never the address at which clouds hand out credenti
 it("is reached by the gateway alone", async () => {
   expect(await reachesWorkspace("gateway")).toBe(true);
   expect(await reachesWorkspace("stranger")).toBe(false);
+});
+
+it("has a database that the control plane reaches alone, and servers that anybody reaches on their ports, by the chart's policies", async () => {
+  const addresses = {
+    database: await at("postgres", 5432),
+    broker: await at("broker", 3001),
+    "another port of the broker's": await at("broker", 3999),
+    gpud: await at("gpud", 3010),
+  };
+  const before = { database: true, broker: true, "another port of the broker's": true, gpud: true };
+  expect(await reachedFrom("stranger", addresses)).toEqual(before);
+  const chart = await template(cluster, { ...values, database: {}, postgres: { enabled: true } });
+  for (const policy of chart.filter(({ kind }) => kind === "NetworkPolicy"))
+    await cluster.objects.create({ ...policy, metadata: { ...policy.metadata, namespace: SERVERS } });
+  const after = { ...before, "another port of the broker's": false };
+  const polled = { timeout: 60_000, interval: 500 };
+  await expect.poll(() => reachedFrom("stranger", addresses), polled).toEqual({ ...after, database: false });
+  expect(await reachedFrom("gpud", addresses)).toEqual({ ...after, database: false });
+  expect(await reachedFrom("gateway", addresses)).toEqual(after);
 });

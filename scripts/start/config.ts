@@ -7,15 +7,23 @@ import { z } from "zod";
 const kept = z.object({
   portalPort: z.int(),
   brokerPort: z.int(),
+  brokerInternalPort: z.int(),
   gatewayPort: z.int(),
   gpudPort: z.int(),
 });
 export type Ports = z.infer<typeof kept>;
 
-const DEFAULTS: Ports = { portalPort: 3000, brokerPort: 3001, gatewayPort: 3002, gpudPort: 3010 };
+const DEFAULTS: Ports = {
+  portalPort: 3000,
+  brokerPort: 3001,
+  gatewayPort: 3002,
+  brokerInternalPort: 3003,
+  gpudPort: 3010,
+};
 const VARIABLES: Record<keyof Ports, string> = {
   portalPort: "SLUICE_PORTAL_PORT",
   brokerPort: "SLUICE_BROKER_PORT",
+  brokerInternalPort: "SLUICE_BROKER_INTERNAL_PORT",
   gatewayPort: "SLUICE_GATEWAY_PORT",
   gpudPort: "SLUICE_GPUD_PORT",
 };
@@ -73,6 +81,7 @@ export function processEnvironment(stateDir: string, ports: Ports, databaseUrl: 
     SLUICE_STATE_DIR: stateDir,
     SLUICE_PORTAL_PORT: String(ports.portalPort),
     SLUICE_BROKER_PORT: String(ports.brokerPort),
+    SLUICE_BROKER_INTERNAL_PORT: String(ports.brokerInternalPort),
     SLUICE_GATEWAY_PORT: String(ports.gatewayPort),
   };
 }

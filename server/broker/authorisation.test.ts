@@ -24,7 +24,7 @@ import { loadSigner, type Signer } from "#server/services/lease/signer.ts";
 import { makePerson, makeWorkspace, makeWorld } from "#server/services/testing.ts";
 import { createMetrics } from "./metrics.ts";
 import { createRouter, type Route } from "./router.ts";
-import { brokerRoutes } from "./routes.ts";
+import { brokerRoutes, internalRoutes } from "./routes.ts";
 
 /** Who calls. */
 const callers = [
@@ -103,6 +103,8 @@ const matrix: Record<string, Row> = {
   },
   // No cluster is configured here.
   "POST /v1/pods": { expected: everybody(404), body: () => ({ token: "of nobody", gpuType: "soft" }) },
+  "GET /healthz": { expected: everybody(200) },
+  // On a port of their own, where the network decides who asks.
   "POST /v1/kubernetes/admission": {
     expected: everybody(404),
     body: () => ({
@@ -110,7 +112,6 @@ const matrix: Record<string, Row> = {
       request: { uid: "1", namespace: "vision", object: { metadata: {}, spec: { containers: [] } } },
     }),
   },
-  "GET /healthz": { expected: everybody(200) },
   "GET /metrics": { expected: everybody(200) },
 };
 
@@ -144,7 +145,7 @@ afterAll(async () => {
   await rm(stateDir, { recursive: true, force: true });
 });
 
-/** The broker's table on one transaction; a lease that ends is confirmed as its GPU server would. */
+/** The broker's tables on one transaction; a lease that ends is confirmed as its GPU server would. */
 function routesOn(db: Database): Route[] {
   const watch = (id: string) => ({
     changed: async () => {
@@ -154,11 +155,15 @@ function routesOn(db: Database): Route[] {
     },
     close: () => undefined,
   });
-  return brokerRoutes({ watch, signer, metrics: createMetrics(db, () => 0), launchers: new Map() });
+  const metrics = createMetrics(db, () => 0);
+  return [...brokerRoutes({ watch, signer, metrics, launchers: new Map() }), ...internalRoutes(metrics)];
 }
 
 const keyOf = ({ method, path: address }: Route) => `${method} ${address}`;
-const table = brokerRoutes({} as Parameters<typeof brokerRoutes>[0]).map(keyOf);
+const table = [
+  ...brokerRoutes({} as Parameters<typeof brokerRoutes>[0]),
+  ...internalRoutes({} as Parameters<typeof internalRoutes>[0]),
+].map(keyOf);
 
 it("has a row for every route, and a route for every row", () => {
   expect(Object.keys(matrix).sort()).toEqual([...table].sort());

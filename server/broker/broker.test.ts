@@ -69,6 +69,7 @@ afterEach(async () => {
 });
 
 const url = () => `http://127.0.0.1:${broker.port}`;
+const internalUrl = () => `http://127.0.0.1:${broker.internalPort}`;
 const system = () => systemContext(database.db);
 
 async function join(name: string, devices: number, extra: { answers?: boolean } = {}): Promise<SimulatedGpud> {
@@ -516,7 +517,7 @@ describe("gpud", () => {
     await vi.waitFor(async () => expect((await leaseRow(lease.id)).gpuTimeUs).toBe(200_000));
     const kept = { deliveredUs: 90_000, promisedUs: 100_000, smActiveUs: 60_000, smKnownUs: 150_000 };
     expect(await leaseRow(lease.id)).toMatchObject(kept);
-    const told = await (await fetch(`${url()}/metrics`)).text();
+    const told = await (await fetch(`${internalUrl()}/metrics`)).text();
     // Half of a GPU for that part of the last minute.
     for (const [metric, seconds] of [
       ['sluice_used_gpus{gpu_type="soft",sm_activity="known"}', 0.15],
@@ -549,7 +550,9 @@ describe("gpud", () => {
     const eve = await ask(await makeWorkspace(database.db, team, "Eve"), { amount: "0.75" });
     expect(eve.state).toBe("queued");
     expect((await map(system())).totals).toMatchObject([{ queued: 1, strandedMilli: 500 }]);
-    expect(await (await fetch(`${url()}/metrics`)).text()).toContain('sluice_stranded_gpus{gpu_type="soft"} 0.5\n');
+    expect(await (await fetch(`${internalUrl()}/metrics`)).text()).toContain(
+      'sluice_stranded_gpus{gpu_type="soft"} 0.5\n',
+    );
     expect(await map(system(), { search: "nobody" })).toMatchObject({ servers: [], serverCount: 0, next: null });
     expect(pool.devices[0]?.leases[0]).toMatchObject({ userName: "Ada", teamName: "vision", workspaceName: "Ada" });
   });
@@ -853,10 +856,15 @@ test("health and metrics answer, and what is not there says so", async () => {
   expect(await (await fetch(`${url()}/healthz`)).json()).toEqual({
     ...{ status: "ok", version: VERSION, launchers: [] },
   });
-  const metrics = await (await fetch(`${url()}/metrics`)).text();
+  const metrics = await (await fetch(`${internalUrl()}/metrics`)).text();
   expect(metrics).toContain("sluice_control_connections 1");
   expect(metrics).toContain('sluice_stranded_gpus{gpu_type="soft"} 0\n');
   expect((await fetch(`${url()}/v1/nothing`)).status).toBe(404);
+  // What is not for workspaces is not where they ask, nor what is for them where Prometheus does.
+  expect((await fetch(`${url()}/metrics`)).status).toBe(404);
+  expect((await fetch(`${url()}/v1/kubernetes/admission`, { method: "POST", body: "{}" })).status).toBe(404);
+  expect((await fetch(`${internalUrl()}/v1/kubernetes/admission`, { method: "POST", body: "{}" })).status).toBe(400);
+  expect((await fetch(`${internalUrl()}/v1/pods`, { method: "POST", body: "{}" })).status).toBe(404);
   const big = await fetch(`${url()}/v1/gpu-servers/join`, { method: "POST", body: "x".repeat(300_000) });
   expect(big.status).toBe(400);
 });

@@ -1,4 +1,4 @@
-/** The broker's HTTP server and control channel over one database, without the process around them. */
+/** The broker's HTTP servers and control channel over one database, without the process around them. */
 import { createServer, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -11,19 +11,21 @@ import { loadSigner } from "#server/services/lease/signer.ts";
 import { createControlServer } from "./control/server.ts";
 import { startLivenessLoop } from "./liveness-loop.ts";
 import { createMetrics } from "./metrics.ts";
-import { createRouter } from "./router.ts";
-import { brokerRoutes } from "./routes.ts";
+import { createRouter, type Route } from "./router.ts";
+import { brokerRoutes, internalRoutes } from "./routes.ts";
 import { startUsageLoop } from "./usage-loop.ts";
 import { createWatchers } from "./watchers.ts";
 
-export type Broker = { port: number; live: Live; stop: () => Promise<void> };
+export type Broker = { port: number; internalPort: number; live: Live; stop: () => Promise<void> };
 
 export type BrokerOptions = {
   database: OpenDatabase;
   env: Pick<Env, "SLUICE_SIGNING_KEY" | "SLUICE_STATE_DIR">;
   log: Logger;
-  /** 0 takes a free port. */
+  /** For workspaces and GPU servers. 0 takes a free port. */
   port: number;
+  /** For Prometheus and a cluster's API server, which workspaces need not reach; a free one where none is given. */
+  internalPort?: number;
   host?: string;
   /** What runs workspaces here, for whoever asks whether all is well. */
   launchers?: ReadonlyMap<string, Launcher>;
@@ -38,12 +40,17 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const watchers = createWatchers(live);
   const control = createControlServer({ db: database.db, live, signer, log });
   const metrics = createMetrics(database.db, () => control.connected());
-  const routes = brokerRoutes({ watch: watchers.watch, signer, metrics, launchers: options.launchers ?? new Map() });
   // Clients keep their connection between long polls.
   const times = { requestTimeout: 60_000, keepAliveTimeout: 65_000 };
-  const router = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
-  const server =
-    options.tls === undefined ? createServer(times, router) : createSecureServer({ ...times, ...options.tls }, router);
+  const serverOf = (routes: Route[]) => {
+    const router = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
+    return options.tls === undefined
+      ? createServer(times, router)
+      : createSecureServer({ ...times, ...options.tls }, router);
+  };
+  const launchers = options.launchers ?? new Map<string, Launcher>();
+  const server = serverOf(brokerRoutes({ watch: watchers.watch, signer, metrics, launchers }));
+  const internal = serverOf(internalRoutes(metrics));
   server.on("upgrade", (request, socket, head: Buffer) => {
     // Whoever knocks may hang up at any moment, and may ask for anything that is no address at all.
     socket.on("error", () => socket.destroy());
@@ -51,19 +58,24 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     if (pathname === "/v1/control") control.upgrade(request, socket, head);
     else socket.end("HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n");
   });
-  const port = await listen(server, options.port, options.host ?? "127.0.0.1");
+  const host = options.host ?? "127.0.0.1";
+  const internalPort = await listen(internal, options.internalPort ?? 0, host);
+  const port = await listen(server, options.port, host);
   await live.ready();
   const liveness = startLivenessLoop({ database, live, log });
   const usage = startUsageLoop({ database, log });
   return {
     port,
+    internalPort,
     live,
     stop: async () => {
       await Promise.all([liveness.stop(), usage.stop()]);
       await control.close();
       watchers.close();
-      server.close();
-      server.closeAllConnections();
+      for (const each of [server, internal]) {
+        each.close();
+        each.closeAllConnections();
+      }
       await live.close();
     },
   };

@@ -26,6 +26,7 @@ async function main(): Promise<void> {
     env: env(),
     log,
     port: env().SLUICE_BROKER_PORT,
+    internalPort: env().SLUICE_BROKER_INTERNAL_PORT,
     host: env().SLUICE_LISTEN,
     ...(await certificate()),
   });

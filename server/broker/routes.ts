@@ -37,6 +37,7 @@ export type RouteOptions = {
   launchers: ReadonlyMap<string, Launcher>;
 };
 
+/** For workspaces and GPU servers. */
 export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions): Route[] {
   return [
     {
@@ -141,13 +142,6 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       handle: async (ctx, { body }) => await joinPod(ctx, body as Parameters<typeof joinPod>[1]),
     },
     {
-      method: "POST",
-      path: "/v1/kubernetes/admission",
-      auth: "none",
-      maxBody: MAX_POD,
-      handle: async (ctx, { body }) => await admitReview(ctx, body as Parameters<typeof admitReview>[1]),
-    },
-    {
       method: "GET",
       path: "/healthz",
       auth: "none",
@@ -158,6 +152,19 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
         );
         return { status: "ok", version: VERSION, launchers: isolations };
       },
+    },
+  ];
+}
+
+/** What workspaces have no business with: figures of the whole installation, and the API server's questions. */
+export function internalRoutes(metrics: Metrics): Route[] {
+  return [
+    {
+      method: "POST",
+      path: "/v1/kubernetes/admission",
+      auth: "none",
+      maxBody: MAX_POD,
+      handle: async (ctx, { body }) => await admitReview(ctx, body as Parameters<typeof admitReview>[1]),
     },
     {
       method: "GET",

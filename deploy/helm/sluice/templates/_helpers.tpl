@@ -27,6 +27,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $secrets | toJson }}
 {{- end }}
 
+{{- /* Whether the chart brings the database. */ -}}
+{{- define "sluice.ownDatabase" -}}
+{{- if and .Values.postgres.enabled (not .Values.database.existingSecret) }}yes{{ end }}
+{{- end }}
+
 {{- define "sluice.databaseSecret" -}}
 {{- if .Values.database.existingSecret }}{{ .Values.database.existingSecret }}{{ else if .Values.postgres.enabled }}{{ include "sluice.name" . }}-postgres{{ else }}{{ fail "Sluice needs a database: set database.existingSecret, or postgres.enabled for a trial" }}{{ end }}
 {{- end }}
@@ -48,13 +53,36 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- .Values.broker.url | default (printf "https://%s-broker.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.broker.service.port) }}
 {{- end }}
 
+{{- /* The host of an address, without its port. */ -}}
+{{- define "sluice.hostOf" -}}
+{{- regexReplaceAll ":[0-9]+$" (urlParse .).host "" }}
+{{- end }}
+
 {{- /* Where the portal asks the gateway how it is: its public address may lead nowhere from inside the cluster. */ -}}
 {{- define "sluice.gatewayInternalUrl" -}}
 {{- printf "http://%s-gateway.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.gateway.service.port }}
 {{- end }}
 
-{{- /* The environment of every process of the control plane. */ -}}
+{{- /* What a process needs that asks the database alone. */ -}}
+{{- define "sluice.databaseEnvironment" -}}
+- name: DATABASE_URL
+  valueFrom: { secretKeyRef: { name: {{ include "sluice.databaseSecret" . }}, key: url } }
+{{- if or (include "sluice.hasAuthority" .) .Values.certificateAuthorities }}
+- { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice/trusted.crt }
+{{- end }}
+{{- end }}
+
+{{- /* Keys of the installation, for the process that uses them: (dict "root" $ "keys" (list "auth-secret" …)). */ -}}
+{{- define "sluice.keys" -}}
+{{- range .keys }}
+- name: SLUICE_{{ . | upper | replace "-" "_" }}
+  valueFrom: { secretKeyRef: { name: {{ include "sluice.keysSecret" $.root }}, key: {{ . }} } }
+{{- end }}
+{{- end }}
+
+{{- /* What every process of the control plane knows. None of it is a secret but the way to the database. */ -}}
 {{- define "sluice.environment" -}}
+{{- include "sluice.databaseEnvironment" . }}
 - { name: SLUICE_PORTAL_URL, value: {{ required "portal.url is the address that people type" .Values.portal.url | quote }} }
 - { name: SLUICE_PROXY_HOPS, value: {{ .Values.portal.proxyHops | quote }} }
 - { name: SLUICE_GATEWAY_URL, value: {{ required "gateway.url is the address of notebooks without their ids" .Values.gateway.url | quote }} }
@@ -63,25 +91,25 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 - { name: SLUICE_TIME_ZONE, value: {{ .Values.timeZone | quote }} }
 - { name: SLUICE_LAUNCHERS, value: kubernetes }
 - { name: SLUICE_KUBERNETES_SETTINGS, value: /etc/sluice/kubernetes.json }
-{{- if or (include "sluice.hasAuthority" .) .Values.certificateAuthorities }}
-- { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice/trusted.crt }
-{{- end }}
-- name: DATABASE_URL
-  valueFrom: { secretKeyRef: { name: {{ include "sluice.databaseSecret" . }}, key: url } }
-{{- range $variable, $key := dict "SLUICE_AUTH_SECRET" "auth-secret" "SLUICE_SIGNING_KEY" "signing-key" "SLUICE_SECRETS_KEY" "secrets-key" }}
-- name: {{ $variable }}
-  valueFrom: { secretKeyRef: { name: {{ include "sluice.keysSecret" $ }}, key: {{ $key }} } }
-{{- end }}
 {{- if .Values.oidc.issuer }}
 - { name: SLUICE_OIDC_ISSUER, value: {{ .Values.oidc.issuer | quote }} }
 - { name: SLUICE_OIDC_NAME, value: {{ .Values.oidc.name | quote }} }
-{{- range $variable, $key := dict "SLUICE_OIDC_CLIENT_ID" "client-id" "SLUICE_OIDC_CLIENT_SECRET" "client-secret" }}
-- name: {{ $variable }}
-  valueFrom: { secretKeyRef: { name: {{ required "oidc.existingSecret has the keys client-id and client-secret" $.Values.oidc.existingSecret }}, key: {{ $key }} } }
-{{- end }}
 {{- end }}
 {{- range $variable, $value := .Values.settings }}
 - { name: {{ $variable }}, value: {{ $value | quote }} }
+{{- end }}
+{{- end }}
+
+{{- /* On which nodes a pod of the control plane may run, and before whom: (dict "root" $ "values" .Values.portal). */ -}}
+{{- define "sluice.placement" -}}
+{{- $placement := dict }}
+{{- range list .root.Values.placement (.values.placement | default dict) }}
+{{- range $name, $value := . }}{{ $_ := set $placement $name $value }}{{ end }}
+{{- end }}
+{{- range $name := list "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
+{{- with get $placement $name }}
+{{ $name }}: {{ toJson . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -110,7 +138,8 @@ capabilities: { drop: [ALL] }
 {{- end }}
 
 {{- /* A deployment, its service and its disruption budget:
-       (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "environment" … "mounts" … "volumes" … "account" …
+       (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "keys" … "environment" … "mounts" … "volumes" … "account" …
+        "internalPort" … (what is asked by the cluster and by nobody else),
         "drainSeconds" (so long a pod goes on when it has been taken out of the service)). */ -}}
 {{- define "sluice.deployment" -}}
 {{- $name := printf "%s-%s" (include "sluice.name" .root) .component }}
@@ -133,6 +162,18 @@ spec:
       serviceAccountName: {{ .account }}
       automountServiceAccountToken: {{ eq .component "broker" }}
       enableServiceLinks: false
+      {{- with include "sluice.placement" . | trim }}{{ . | nindent 6 }}{{ end }}
+      {{- with .root.Values.placement.spreadOver }}
+      topologySpreadConstraints:
+        {{- range . }}
+        # Of one version alone: while it is replaced, the other one's pods are no reason to stay away from a node.
+        - topologyKey: {{ . }}
+          maxSkew: 1
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector: { matchLabels: {{ include "sluice.selector" $ | fromYaml | toJson }} }
+          matchLabelKeys: [pod-template-hash]
+        {{- end }}
+      {{- end }}
       terminationGracePeriodSeconds: {{ add 15 .drainSeconds }}
       securityContext: {{- include "sluice.podSecurity" .root | nindent 8 }}
       imagePullSecrets: {{ include "sluice.pullSecrets" .root }}
@@ -141,7 +182,7 @@ spec:
           image: {{ include "sluice.image" .root.Values.images.controlPlane }}
           imagePullPolicy: {{ .root.Values.images.controlPlane.pullPolicy }}
           args: [server/install/main.ts, wait]
-          env: {{- include "sluice.environment" .root | nindent 12 }}
+          env: {{- include "sluice.databaseEnvironment" .root | nindent 12 }}
           securityContext: {{- include "sluice.containerSecurity" .root | nindent 12 }}
           resources: { requests: { cpu: 50m, memory: 128Mi }, limits: { memory: 512Mi } }
           volumeMounts: {{- include "sluice.mounts" .root | nindent 12 }}
@@ -151,8 +192,13 @@ spec:
           imagePullPolicy: {{ .root.Values.images.controlPlane.pullPolicy }}
           args: {{ .program | toJson }}
           env: {{- include "sluice.environment" .root | nindent 12 }}
+            {{- with include "sluice.keys" . | trim }}{{ . | nindent 12 }}{{ end }}
             {{- with .environment }}{{ . | nindent 12 }}{{ end }}
-          ports: [{ name: main, containerPort: {{ .port }} }]
+          ports:
+            - { name: main, containerPort: {{ .port }} }
+            {{- with .internalPort }}
+            - { name: internal, containerPort: {{ . }} }
+            {{- end }}
           securityContext: {{- include "sluice.containerSecurity" .root | nindent 12 }}
           resources: {{ .values.resources | toJson }}
           startupProbe: { httpGet: { path: /healthz, port: main, scheme: {{ .scheme }} }, periodSeconds: 1, failureThreshold: 120 }
@@ -178,7 +224,11 @@ spec:
   clusterIP: {{ . }}
   {{- end }}
   selector: {{- include "sluice.selector" . | nindent 4 }}
-  ports: [{ name: main, port: {{ .values.service.port }}, targetPort: main }]
+  ports:
+    - { name: main, port: {{ .values.service.port }}, targetPort: main }
+    {{- with .internalPort }}
+    - { name: internal, port: {{ . }}, targetPort: internal }
+    {{- end }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
