@@ -193,6 +193,13 @@ pub const OPERATIONS: &[Operation] = &[
         ],
         "As `Fill`, `height` rows of `width` elements, `pitch` bytes apart.",
     ),
+    call(
+        267,
+        "LeaseProcesses",
+        &[],
+        &[("processes", Named("Vec<LeaseProcess>"))],
+        "The client processes that have a session on the lease, each with the bytes that count for it.",
+    ),
     // The program's own virtual memory management
     call(
         400,

@@ -14,9 +14,12 @@ use ring::digest::{Context, SHA256};
 use sluice_protocol::control::{AsyncError, LeaseEnded};
 use sluice_protocol::handshake::{AddressRange, IMAGE_CONTEXT, RefusedCode, Welcome};
 use sluice_protocol::messages::{
-    ContextReset, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, PrintLimit, Rebind, StackLimit,
+    ContextReset, LeaseProcesses, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, PrintLimit, Rebind,
+    StackLimit,
 };
-use sluice_protocol::{DecodeError, MODULE_STORE, ModuleInfo, PRINT_LIMIT, STACK_LIMIT, cuda};
+use sluice_protocol::{
+    DecodeError, LEASE_PROCESSES, LeaseProcess, MODULE_STORE, ModuleInfo, PRINT_LIMIT, STACK_LIMIT, cuda,
+};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -277,6 +280,13 @@ impl Session {
     /// Memory of the lease.
     pub fn memory_bytes(&self) -> u64 {
         self.shared.memory_bytes.load(Ordering::Acquire)
+    }
+
+    /// The client processes of the lease and the bytes that count for each, as gpud has them; None: it does not tell.
+    pub fn processes(&self) -> Option<Vec<LeaseProcess>> {
+        let tells = self.welcome.features.iter().any(|feature| feature == LEASE_PROCESSES);
+        let answer = tells.then(|| self.connection.call(&LeaseProcesses))?;
+        answer.ok().map(|answer| answer.processes)
     }
 
     /// Bytes of live allocations.

@@ -34,6 +34,8 @@ struct Pool {
     first_use: AtomicBool,
     /// Requests in the queue.
     waiting: Mutex<BTreeSet<String>>,
+    /// The newest lease, until it is given back, as the status of a workspace has it.
+    newest: Mutex<Option<Value>>,
 }
 
 impl Broker {
@@ -60,6 +62,7 @@ impl Broker {
             full: AtomicBool::new(false),
             first_use: AtomicBool::new(false),
             waiting: Mutex::default(),
+            newest: Mutex::default(),
         });
         let serving = Arc::clone(&pool);
         std::thread::spawn(move || {
@@ -112,6 +115,10 @@ impl Broker {
 impl Pool {
     fn waiting(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn newest(&self) -> MutexGuard<'_, Option<Value>> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer to a request, which waits while nothing is free.
@@ -180,7 +187,11 @@ fn answer(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
     let (status, answer) = match (method, &words[..]) {
         ("POST", ["v1", "lease-requests"]) => {
             let gpus = body["amount"].as_str().and_then(|amount| amount.parse::<f64>().ok()).unwrap_or(0.0) as u32;
-            (200, pool.grant(body["requestId"].as_str().unwrap_or(""), gpus))
+            let answer = pool.grant(body["requestId"].as_str().unwrap_or(""), gpus);
+            if answer["state"] == "granted" {
+                *pool.newest() = Some(json!({ "lease": answer["lease"], "owner": body["owner"] }));
+            }
+            (200, answer)
         }
         ("GET", ["v1", "lease-requests", id]) => (200, pool.follow(id, query)),
         ("DELETE", ["v1", "lease-requests", id]) => {
@@ -204,11 +215,13 @@ fn answer(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
             let ends = |device| pool.control.as_ref().and_then(|control| control.end_lease(&part_id(id, device)));
             let parts = pool.parts.load(Ordering::Relaxed) as usize;
             let parked: u64 = (0..parts).filter_map(ends).sum();
+            *pool.newest() = None;
             (200, json!({ "leaseId": id, "parkedBytes": parked, "heldSeconds": 1 }))
         }
         ("GET", ["v1", "status"]) => {
             let policy = if pool.first_use.load(Ordering::Acquire) { "first-use" } else { "ask" };
-            (200, json!({ "leases": [], "workspace": { "gpuPolicy": policy } }))
+            let leases: Vec<Value> = pool.newest().iter().cloned().collect();
+            (200, json!({ "leases": leases, "workspace": { "gpuPolicy": policy } }))
         }
         _ => (404, json!({ "error": { "code": "not-found", "message": "no such path" } })),
     };

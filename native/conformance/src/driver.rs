@@ -87,6 +87,12 @@ impl Driver {
     pub fn is_ours(&self) -> bool {
         self.has("sluice_request")
     }
+
+    /// Whether free memory is told to the byte at once, as our client does of the software GPU. What a driver takes beside
+    /// allocations is measured, and known some time later.
+    pub fn counts_exactly(&self) -> bool {
+        self.is_ours() && std::env::var("SLUICE_GPU_TYPE").is_ok_and(|gpu_type| gpu_type == "soft")
+    }
 }
 
 impl std::ops::Deref for Driver {

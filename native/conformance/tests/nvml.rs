@@ -1,5 +1,5 @@
 //! The built `libnvidia-ml.so.1`: every public name is exported; without a lease the recorded device is there, with
-//! one its memory is the lease's.
+//! one its memory and its processes are the lease's.
 
 use serde_json::json;
 use sluice_conformance::broker::Broker;
@@ -7,7 +7,10 @@ use sluice_conformance::calls::ask;
 use sluice_conformance::driver::Driver;
 use sluice_conformance::gpud::{Gpud, native_dir};
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn library() -> *mut c_void {
     let path = native_dir().join("libnvidia_ml.so");
@@ -58,11 +61,6 @@ fn the_device_shows_the_lease_and_not_the_card() {
     let name = function!(library, "nvmlDeviceGetName", unsafe extern "C" fn(usize, *mut c_char, u32) -> u32);
     let power = function!(library, "nvmlDeviceGetPowerUsage", unsafe extern "C" fn(usize, *mut u32) -> u32);
     let memory = function!(library, "nvmlDeviceGetMemoryInfo", unsafe extern "C" fn(usize, *mut [u64; 3]) -> u32);
-    let processes = function!(
-        library,
-        "nvmlDeviceGetComputeRunningProcesses_v3",
-        unsafe extern "C" fn(usize, *mut u32, *mut [u64; 3]) -> u32
-    );
     let (mut devices, mut device, mut bytes, mut text) = (0, 0, [0; 3], [0 as c_char; 96]);
     // SAFETY: every output has the room that its function writes to.
     unsafe {
@@ -92,27 +90,133 @@ fn the_device_shows_the_lease_and_not_the_card() {
     assert_eq!(granted["state"], "granted", "{granted}");
     // SAFETY: as above.
     unsafe { std::env::set_var("SLUICE_OWNER_SOCKET", served["socket"].as_str().expect("a socket")) };
-    let driver = Driver::load(&native_dir().join("libcuda.so")).expect("libcuda");
     // SAFETY: every output has the room that its function writes to.
     unsafe {
         assert_eq!(init(), 0);
         assert_eq!(memory(device, &mut bytes), 0);
         assert_eq!(bytes, [256 << 20, 256 << 20, 0]);
-        let (mut cuda_device, mut context, mut array) = (0, 0, 0);
-        assert_eq!((driver.cuInit)(0), 0);
-        assert_eq!((driver.cuDeviceGet)(&mut cuda_device, 0), 0);
-        assert_eq!((driver.cuDevicePrimaryCtxRetain)(&mut context, cuda_device), 0);
-        assert_eq!((driver.cuCtxSetCurrent)(context), 0);
-        assert_eq!((driver.cuMemAlloc_v2)(&mut array, 64 << 20), 0);
-        assert_eq!((driver.cuCtxSynchronize)(), 0);
-        // The answer of a moment ago is forgotten with the library's end.
+    }
+    let driver = Driver::load(&native_dir().join("libcuda.so")).expect("libcuda");
+    take(&driver, 64 << 20);
+    // SAFETY: as above; the answer of a moment ago is forgotten with the library's end.
+    unsafe {
         assert_eq!((shutdown(), init()), (0, 0));
         assert_eq!(memory(device, &mut bytes), 0);
         assert_eq!(bytes, [256 << 20, 192 << 20, 64 << 20]);
-        let (mut found, mut infos) = (8, [[0; 3]; 8]);
-        assert_eq!(processes(device, &mut found, infos.as_mut_ptr()), 0);
-        assert_eq!(found, 1);
-        // The number of the process fills half of the first word.
-        assert_eq!((infos[0][0] as u32, infos[0][1]), (std::process::id(), 64 << 20));
     }
+    assert_eq!(listed(library), [(std::process::id(), 64 << 20)]);
+
+    // Others of the lease are listed as long as they are there, wherever one looks from.
+    let mut others = [32 << 20, 16 << 20].map(|bytes| Helper::start("takes", &bytes.to_string()));
+    let expected = |others: &[(u32, u64)]| {
+        let mut all = [&[(std::process::id(), 64 << 20)], others].concat();
+        all.sort_unstable();
+        all
+    };
+    let both = expected(&[(others[0].child.id(), 32 << 20), (others[1].child.id(), 16 << 20)]);
+    let look = || {
+        // SAFETY: no arguments.
+        assert_eq!(unsafe { (shutdown(), init()) }, (0, 0));
+        listed(library)
+    };
+    assert_eq!(look(), both, "by who uses it");
+    assert_eq!(Helper::start("looks", "by its owner").said, format!("{both:?}"), "by a child that only looks");
+    assert_eq!(Helper::start("looks", "by the broker").said, format!("{both:?}"), "by a tool in a terminal");
+    assert_eq!(look(), both, "who only looks is not listed");
+    others[0].end();
+    let one = expected(&[(others[1].child.id(), 16 << 20)]);
+    let until = Instant::now() + Duration::from_secs(10);
+    while look() != one {
+        assert!(Instant::now() < until, "a process that has ended is listed: {:?}", look());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Allocates memory in a process of its own or in this one.
+fn take(driver: &Driver, bytes: usize) {
+    let (mut device, mut context, mut array) = (0, 0, 0);
+    // SAFETY: live locals.
+    unsafe {
+        assert_eq!((driver.cuInit)(0), 0);
+        assert_eq!((driver.cuDeviceGet)(&mut device, 0), 0);
+        assert_eq!((driver.cuDevicePrimaryCtxRetain)(&mut context, device), 0);
+        assert_eq!((driver.cuCtxSetCurrent)(context), 0);
+        assert_eq!((driver.cuMemAlloc_v2)(&mut array, bytes), 0);
+        assert_eq!((driver.cuCtxSynchronize)(), 0);
+    }
+}
+
+/// The processes of the first device and their bytes.
+fn listed(library: *mut c_void) -> Vec<(u32, u64)> {
+    let processes = function!(
+        library,
+        "nvmlDeviceGetComputeRunningProcesses_v3",
+        unsafe extern "C" fn(usize, *mut u32, *mut [u64; 3]) -> u32
+    );
+    let handle = function!(library, "nvmlDeviceGetHandleByIndex_v2", unsafe extern "C" fn(u32, *mut usize) -> u32);
+    let (mut device, mut found, mut infos) = (0, 8, [[0; 3]; 8]);
+    // SAFETY: every output has the room that its function writes to.
+    unsafe {
+        assert_eq!(handle(0, &mut device), 0);
+        assert_eq!(processes(device, &mut found, infos.as_mut_ptr()), 0);
+    }
+    // The number of the process fills half of the first word.
+    infos[..found as usize].iter().map(|info| (info[0] as u32, info[1])).collect()
+}
+
+/// Another process of the workspace: this test again, as a helper.
+struct Helper {
+    child: Child,
+    /// What it has said; then it waits until it is told to end.
+    said: String,
+    /// Open as long as it may say more.
+    _output: BufReader<ChildStdout>,
+}
+
+/// In a helper, what it does.
+const ROLE: &str = "SLUICE_TEST_ROLE";
+/// How much it takes, or how it finds the lease.
+const WITH: &str = "SLUICE_TEST_WITH";
+
+impl Helper {
+    fn start(role: &str, with: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this test"));
+        command.args(["--exact", "a_helper", "--nocapture"]).env(ROLE, role).env(WITH, with);
+        if with == "by the broker" {
+            command.env_remove("SLUICE_OWNER_SOCKET");
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut lines = output.by_ref().lines().map_while(Result::ok);
+        let said = lines.find_map(|line| line.split_once("helper: ").map(|(_, said)| said.to_owned()));
+        Self { child, said: said.expect("the helper's words"), _output: output }
+    }
+
+    /// Has it end in order.
+    fn end(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[test]
+fn a_helper() {
+    let (Ok(role), Ok(with)) = (std::env::var(ROLE), std::env::var(WITH)) else { return };
+    if role == "takes" {
+        take(&Driver::load(&native_dir().join("libcuda.so")).expect("libcuda"), with.parse().expect("bytes"));
+        println!("helper: ready");
+    } else {
+        let library = library();
+        let init = function!(library, "nvmlInit_v2", unsafe extern "C" fn() -> u32);
+        // SAFETY: no arguments.
+        assert_eq!(unsafe { init() }, 0);
+        println!("helper: {:?}", listed(library));
+    }
+    let _ = std::io::stdin().read_line(&mut String::new());
 }

@@ -19,6 +19,8 @@ pub const SLOTS: usize = 128;
 #[repr(C)]
 #[derive(Default)]
 struct Slot {
+    /// The client's process, as it calls itself; 0: it did not say, or nobody is here.
+    client: AtomicU64,
     /// Bytes charged: allocations and idle credit.
     charged: AtomicU64,
     /// Bytes allocated.
@@ -288,6 +290,19 @@ impl Ledger {
         self.page().slots.get(slot).map(Slot::totals).unwrap_or_default()
     }
 
+    /// States whose slot it is: the client's process, as that calls itself.
+    pub fn set_client(&self, slot: usize, pid: u32) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.client.store(pid.into(), Ordering::Release);
+        }
+    }
+
+    /// The processes of the clients that have said theirs, and what each has used.
+    pub fn clients(&self) -> impl Iterator<Item = (u32, Totals)> {
+        let client = |slot: &Slot| (slot.client.load(Ordering::Acquire) as u32, slot.totals());
+        self.page().slots.iter().map(client).filter(|(pid, _)| *pid != 0)
+    }
+
     /// What all slots have used.
     pub fn totals(&self) -> Totals {
         self.page().slots.iter().map(Slot::totals).fold(Totals::default(), Totals::plus)
@@ -300,6 +315,7 @@ impl Ledger {
             let totals = slot.totals();
             slot.visit.clear();
             for field in [
+                &slot.client,
                 &slot.charged,
                 &slot.memory,
                 &slot.backing,
@@ -347,6 +363,11 @@ impl Slot {
 }
 
 impl Totals {
+    /// Bytes of the device that are taken: idle credit is not, as it is asked back when it is wanted.
+    pub fn taken(&self) -> u64 {
+        self.memory.saturating_add(self.beyond)
+    }
+
     /// The sum of two.
     pub fn plus(self, other: Totals) -> Totals {
         Totals {
@@ -415,6 +436,21 @@ mod tests {
         assert!(ledger.pin(2, 500));
         ledger.clear(1);
         assert!(ledger.pin(2, 400) && !ledger.pin(2, 1));
+    }
+
+    #[test]
+    fn clients_are_listed_while_they_are_there() {
+        let ledger = Ledger::create(1_000).expect("memfd");
+        let listed = || ledger.clients().map(|(pid, totals)| (pid, totals.taken())).collect::<Vec<_>>();
+        ledger.set_memory(0, 100);
+        assert_eq!(listed(), [], "it did not say who it is");
+        ledger.set_client(0, 41);
+        ledger.set_client(2, u32::MAX);
+        ledger.set_memory(2, 20);
+        ledger.set_beyond(2, 3);
+        assert_eq!(listed(), [(41, 100), (u32::MAX, 23)]);
+        ledger.clear(0);
+        assert_eq!(listed(), [(u32::MAX, 23)]);
     }
 
     #[test]

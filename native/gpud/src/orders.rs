@@ -39,6 +39,8 @@ pub enum Order {
         backend: BackendChoice,
         device: Box<DeviceReport>,
         lease: LeasePart,
+        /// The client's process, as it calls itself.
+        client: u32,
         ranges: Vec<AddressRange>,
         /// How long to wait for the client when its connection was lost.
         return_seconds: u64,

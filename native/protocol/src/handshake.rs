@@ -58,7 +58,7 @@ pub struct Hello {
     /// With `resume`: this connection is a lane of the session, not its new connection.
     #[serde(default)]
     pub lane: Option<u16>,
-    /// For logs.
+    /// The client's process as it is called where it runs, for people who ask who uses a lease; 0: it does not say.
     #[serde(default)]
     pub pid: u32,
 }

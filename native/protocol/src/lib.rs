@@ -22,7 +22,7 @@ pub mod wire;
 pub use frame::{Frame, HEADER_BYTES, Header, MAX_FRAME_BYTES};
 pub use generated::messages;
 pub use reply::{Failure, ReplySink, ReplyTo};
-pub use types::{FunctionInfo, GlobalInfo, ModuleInfo, ParameterInfo};
+pub use types::{FunctionInfo, GlobalInfo, LeaseProcess, ModuleInfo, ParameterInfo};
 pub use wire::{DecodeError, Reader, Wire};
 
 /// Version of this protocol: another major number is refused, minor numbers work together. It is raised when a message
@@ -31,7 +31,8 @@ pub const VERSION_MAJOR: u16 = 2;
 /// See [`VERSION_MAJOR`]; what a minor version adds is named in `features` of the handshake.
 pub const VERSION_MINOR: u16 = 0;
 /// What has been added since: a gpud names it in its welcome, and a client uses nothing that is not named there.
-pub const FEATURES: &[&str] = &[PTX_CHECK, MODULE_STORE, PRINT_LIMIT, STACK_LIMIT, PINNED_MEMORY, TENSOR_MAPS];
+pub const FEATURES: &[&str] =
+    &[PTX_CHECK, MODULE_STORE, PRINT_LIMIT, STACK_LIMIT, PINNED_MEMORY, TENSOR_MAPS, LEASE_PROCESSES];
 /// gpud answers [`messages::PtxCheck`].
 pub const PTX_CHECK: &str = "ptx-check";
 /// gpud keeps images beyond the session that sent them and answers [`messages::ModuleFind`].
@@ -45,6 +46,8 @@ pub const STACK_LIMIT: &str = "stack-limit";
 pub const PINNED_MEMORY: &str = "pinned-memory";
 /// gpud answers [`messages::TensorMapEncode`].
 pub const TENSOR_MAPS: &str = "tensor-maps";
+/// gpud answers [`messages::LeaseProcesses`].
+pub const LEASE_PROCESSES: &str = "lease-processes";
 /// In a session's hello: accesses are to be checked against the bytes that were asked for, where the device can do that;
 /// else an allocation is accessible to the end of its granule, as on a card.
 pub const EXACT_BOUNDS: &str = "exact-bounds";

@@ -38,6 +38,25 @@ pub struct GlobalInfo {
     pub bytes: u64,
 }
 
+/// A client process of a lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseProcess {
+    /// What it calls itself in its hello: of its own host, perhaps of a container there.
+    pub pid: u32,
+    /// Device memory that counts for it.
+    pub bytes: u64,
+}
+
+impl<'a> Wire<'a> for LeaseProcess {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.pid.put(out);
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { pid: u32::take(reader)?, bytes: u64::take(reader)? })
+    }
+}
+
 impl<'a> Wire<'a> for (u32, i32) {
     fn put(&self, out: &mut Vec<u8>) {
         self.0.put(out);

@@ -82,7 +82,7 @@ fn structure(out: &mut String, doc: &str, name: &str, lifetime: bool, fields: &[
 pub fn messages() -> String {
     let mut out = format!(
         "//! {MARK}\n\nuse crate::graph::{{GraphChange, GraphNode, LaunchAttribute, MemoryOperation}};\n\
-         use crate::tensor_map::TensorMap;\nuse crate::types::ModuleInfo;\nuse crate::wire::{{Blob, DecodeError, Reader, Wire}};\n\n"
+         use crate::tensor_map::TensorMap;\nuse crate::types::{{LeaseProcess, ModuleInfo}};\nuse crate::wire::{{Blob, DecodeError, Reader, Wire}};\n\n"
     );
     out.push_str(
         "/// A request of the declaration list.\npub trait Request<'a>: Wire<'a> {\n/// Its opcode.\nconst OPCODE: u16;\n}\n\n\

@@ -1,6 +1,7 @@
 //! Contexts: the primary one, the program's own, and each thread's stack of them.
 
 use super::device::check;
+use super::stream::LEGACY;
 use super::{current, ending, put, ready};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
@@ -370,10 +371,10 @@ pub unsafe fn cuCtxSetFlags(flags: u32) -> CudaResult {
 
 /// All contexts of a device share one at gpud: the event waits for all work of the process there so far.
 pub unsafe fn cuCtxRecordEvent(context: usize, event: usize) -> CudaResult {
-    find(ready()?, context)?;
-    synchronize(device_of(context)?)?;
-    // SAFETY: no pointers.
-    unsafe { super::cuEventRecord(event, 0) }
+    let process = ready()?;
+    let home = Current { context: context as u64, device: find(process, context)?.device };
+    synchronize(process.device(home.device))?;
+    super::event::record(home, process.objects.events.get(event)?, LEGACY, false)
 }
 
 /// Work of the context that is issued from now on comes after the event, as this call returns after it.

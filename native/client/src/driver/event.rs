@@ -1,9 +1,8 @@
 //! Events.
 
-use super::context::current_context;
+use super::context::{Current, current_context};
 use super::{capture, current, put, ready, stream};
 use crate::connection::broken;
-use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_READY};
 use crate::objects::{Event, Recording, new_handle};
 use crate::process::Process;
@@ -55,12 +54,14 @@ pub(super) fn destroy(process: &'static Process, event: usize) -> CudaResult {
 /// CU_EVENT_RECORD_EXTERNAL: a node of the graph that is captured.
 const RECORD_EXTERNAL: u32 = 1;
 
-/// Records an event; `external` is a node where the stream captures.
-pub(crate) fn record(device: Device, event: Arc<Event>, on: usize, external: bool) -> CudaResult {
-    let device = stream::home(device, on)?;
-    if event.device != device.ordinal {
+/// Records an event of the stream's context; the default stream is `current`'s. `external` is a node where the stream
+/// captures.
+pub(crate) fn record(current: Current, event: Arc<Event>, on: usize, external: bool) -> CudaResult {
+    let home = stream::context(current, on)?;
+    if event.context != home.context {
         return Err(INVALID_HANDLE);
     }
+    let device = ready()?.device(home.device);
     if capture::record_event(device, on, &event, external)? {
         return Ok(());
     }
@@ -81,7 +82,7 @@ pub(crate) fn record(device: Device, event: Arc<Event>, on: usize, external: boo
 
 pub unsafe fn cuEventRecord(event: usize, on: usize) -> CudaResult {
     let device = current()?;
-    record(device, device.process.objects.events.get(event)?, on, false)
+    record(current_context()?, device.process.objects.events.get(event)?, on, false)
 }
 
 pub unsafe fn cuEventRecordWithFlags(event: usize, on: usize, flags: u32) -> CudaResult {
@@ -89,7 +90,7 @@ pub unsafe fn cuEventRecordWithFlags(event: usize, on: usize, flags: u32) -> Cud
         return Err(INVALID_VALUE);
     }
     let device = current()?;
-    record(device, device.process.objects.events.get(event)?, on, flags == RECORD_EXTERNAL)
+    record(current_context()?, device.process.objects.events.get(event)?, on, flags == RECORD_EXTERNAL)
 }
 
 pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {

@@ -1,7 +1,8 @@
 //! Launches. Everything that CUDA tells synchronously is checked here, then the launch is posted.
 
+use super::context::{Current, current_context};
 use super::graph::Kernel;
-use super::{capture, current, occupancy, stream};
+use super::{capture, current, occupancy, ready, stream};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE};
 use crate::objects::{Event, Function, Resolved, attribute_of};
@@ -264,15 +265,24 @@ pub fn check_pointers(process: &Process, function: &Resolved, buffer: &[u8]) -> 
     Ok(())
 }
 
+/// A launch is in its stream's context, and so has its kernel to be; a library's belongs to none.
+#[inline]
+fn check_context(function: &Function, context: u64) -> CudaResult {
+    let owner = function.module.context;
+    if owner == 0 || owner == context { Ok(()) } else { Err(INVALID_HANDLE) }
+}
+
 /// A launch into a capturing stream.
 unsafe fn node(
     device: Device,
+    here: Current,
     function: &Arc<Function>,
     work: &Work,
     attributes: &[LaunchAttribute],
     parameters: *const *const c_void,
     extra: *const *const c_void,
 ) -> CudaResult<Kernel> {
+    check_context(function, stream::context(here, work.stream)?.context)?;
     let mut buffer = Vec::new();
     let known = super::function::info(device, function)?;
     // SAFETY: the caller's parameter list.
@@ -303,17 +313,20 @@ unsafe fn launch(
         // In the end of a thread its buffer may be gone.
         BUFFER.try_with(post).unwrap_or_else(|_| post(&RefCell::default()))
     };
-    let device = current()?;
-    let function = device.process.objects.functions.get(function).map_err(|_| INVALID_HANDLE)?;
+    let process = ready()?;
+    let here = current_context()?;
+    let device = process.device(here.device);
+    let function = process.objects.functions.get(function).map_err(|_| INVALID_HANDLE)?;
     // SAFETY: the caller's parameter list.
-    let make = || unsafe { node(device, &function, work, attributes, parameters, extra) };
+    let make = || unsafe { node(device, here, &function, work, attributes, parameters, extra) };
     if capture::kernel(device, work.stream, make)? {
         return Ok(());
     }
     let session = device.session()?;
     let resolved = function.resolve(&session)?;
     check(device, &session, &function, &resolved, work, attributes)?;
-    let stream = stream::at_server(device, &session, work.stream)?;
+    let fits = |of: Option<u64>| check_context(&function, of.unwrap_or(here.context));
+    let stream = stream::at_server_of(device, &session, work.stream, fits)?;
     with_buffer(&|buffer| {
         let mut buffer = buffer.try_borrow_mut().map_err(|_| CudaError::code(cuda::ERROR_UNKNOWN))?;
         // SAFETY: the caller's parameter list.
@@ -380,7 +393,8 @@ pub unsafe fn cuLaunchKernelEx(
     let Work { stream, .. } = Work::of(config);
     // SAFETY: as the caller's.
     unsafe { launch(function, &Work::of(config), &attributes.list, parameters, extra)? };
-    events.into_iter().try_for_each(|event| super::event::record(device, event, stream, false))
+    let here = current_context()?;
+    events.into_iter().try_for_each(|event| super::event::record(here, event, stream, false))
 }
 
 impl Work {

@@ -1,6 +1,6 @@
 //! Streams.
 
-use super::context::current_context;
+use super::context::{Current, current_context};
 use super::graph::{Work, lower, nodes};
 use super::{across, capture, current, put, ready};
 use crate::device::Device;
@@ -92,6 +92,12 @@ pub(crate) fn home(device: Device, stream: usize) -> CudaResult<Device> {
     Ok(object(device, stream)?.map_or(device, |stream| device.process.device(stream.device)))
 }
 
+/// The stream's context; the default stream is the current one's.
+pub(crate) fn context(current: Current, stream: usize) -> CudaResult<Current> {
+    let found = object(ready()?.device(current.device), stream)?;
+    Ok(found.map_or(current, |stream| Current { context: stream.context, device: stream.device }))
+}
+
 /// The stream's handle; the default stream has 0.
 pub(crate) fn handle(device: Device, stream: usize) -> CudaResult<u64> {
     object(device, stream).map(|stream| stream.map_or(0, |stream| stream.handle))
@@ -110,12 +116,26 @@ pub(crate) fn check(device: Device, stream: usize) -> CudaResult {
 /// The stream's handle at gpud, made there when this generation has none.
 #[inline]
 pub(crate) fn at_server(device: Device, session: &Session, stream: usize) -> CudaResult<u64> {
+    at_server_of(device, session, stream, |_| Ok(()))
+}
+
+/// As [`at_server`], of a stream whose context may be used; None is the current one, which the default stream is in.
+#[inline]
+pub(crate) fn at_server_of(
+    device: Device,
+    session: &Session,
+    stream: usize,
+    check: impl FnOnce(Option<u64>) -> CudaResult,
+) -> CudaResult<u64> {
     if stream == 0 && !ZERO_IS_OWN.get() {
-        return Ok(0);
+        return check(None).map(|()| 0);
     }
     match object(device, stream)? {
-        None => Ok(0),
-        Some(stream) => stream.ensure(session).map(|()| stream.handle),
+        None => check(None).map(|()| 0),
+        Some(stream) => {
+            check(Some(stream.context))?;
+            stream.ensure(session).map(|()| stream.handle)
+        }
     }
 }
 
@@ -234,13 +254,10 @@ pub unsafe fn cuStreamGetId(stream: usize, id: *mut u64) -> CudaResult {
 }
 
 pub unsafe fn cuStreamGetCtx(stream: usize, context: *mut usize) -> CudaResult {
-    let found = object(current()?, stream)?;
-    let handle = match found {
-        Some(stream) => stream.context,
-        None => current_context()?.context,
-    };
+    current()?;
+    let found = self::context(current_context()?, stream)?;
     // SAFETY: the caller's output.
-    unsafe { put(context, handle as usize) }
+    unsafe { put(context, found.context as usize) }
 }
 
 pub unsafe fn cuStreamGetCtx_v2(stream: usize, context: *mut usize, green: *mut usize) -> CudaResult {

@@ -20,10 +20,15 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(150);
 /// How soon an asker notes an interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Where the owner of this number serves.
+pub fn path_of(pid: u32) -> PathBuf {
+    let folder = std::env::var_os("SLUICE_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    folder.join(format!("owner-{pid}.sock"))
+}
+
 /// Starts to serve; returns the socket's path.
 pub fn serve(process: &'static Process) -> Result<String, Value> {
-    let folder = std::env::var_os("SLUICE_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let path = folder.join(format!("owner-{}.sock", std::process::id()));
+    let path = path_of(std::process::id());
     let broken = |error: io::Error| failure("internal", format!("{}: {error}", path.display()));
     // A process of this number that is gone may have left its own.
     let _ = std::fs::remove_file(&path);
@@ -73,6 +78,11 @@ fn is_open(stream: &UnixStream) -> bool {
 
 /// Asks an owner. An interrupt ends the wait for the answer.
 pub fn ask(path: &OsStr, request: &Value) -> io::Result<Value> {
+    ask_within(path, request, ANSWER_WITHIN)
+}
+
+/// As [`ask`], for an answer that is worth waiting for so long.
+pub fn ask_within(path: &OsStr, request: &Value, patience: Duration) -> io::Result<Value> {
     let interrupts = Interrupts::noted();
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
@@ -82,7 +92,7 @@ pub fn ask(path: &OsStr, request: &Value) -> io::Result<Value> {
         if interrupts.came() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        if error.kind() != io::ErrorKind::WouldBlock || asked.elapsed() > ANSWER_WITHIN {
+        if error.kind() != io::ErrorKind::WouldBlock || asked.elapsed() > patience {
             return Err(error);
         }
     }

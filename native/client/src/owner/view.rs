@@ -7,10 +7,16 @@ use super::socket;
 use crate::process::Process;
 use crate::profile::{bus_id, uuid_text};
 use serde_json::{Value, json};
+use sluice_protocol::LeaseProcess;
 use sluice_protocol::messages::MemInfo;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED.
 const VIRTUAL_MEMORY: i32 = 102;
+
+/// A tool in a terminal waits so long for a lease's owner.
+const OWNER_WITHIN: Duration = Duration::from_secs(2);
 
 /// The lowest driver that NVIDIA lists for each CUDA version (CUDA release notes, table "CUDA Toolkit and Corresponding
 /// Driver Versions"). A profile records the CUDA version of its driver and not the driver's own.
@@ -59,7 +65,7 @@ fn described(process: &Process, part: usize) -> Value {
 
 /// `devices`: the lease that this process would use (null when there is none), and each of its GPUs: its profile as
 /// `device`, the lease's memory there in bytes, the compute used of the lease's own part in the last minute, and the
-/// processes known to use it. Without a lease there is one GPU.
+/// processes that use it. Without a lease there is one GPU.
 pub fn devices(process: &'static Process) -> Value {
     let mut answer = seen(process);
     for device in process.devices() {
@@ -69,7 +75,11 @@ pub fn devices(process: &'static Process) -> Value {
         if let Ok(info) = session.connection.call(&MemInfo) {
             row["memory"] = json!({ "totalBytes": info.total, "usedBytes": info.total.saturating_sub(info.free) });
         }
-        add_process(row, std::process::id(), session.used_bytes());
+        match session.processes() {
+            Some(processes) => row["processes"] = listed(processes),
+            // An older gpud: this process knows of itself alone.
+            None => add_process(row, std::process::id(), session.used_bytes()),
+        }
     }
     answer
 }
@@ -93,10 +103,25 @@ fn seen(process: &'static Process) -> Value {
         None if process.owner.is_owner() => None,
         None => leases.first(),
     };
+    if own.is_none()
+        && let Some(answer) = entry.and_then(of_owner)
+    {
+        return answer;
+    }
     let lease = own.or_else(|| entry.and_then(|entry| entry.get("lease").cloned()));
     let count = lease.as_ref().map_or(1, |lease| parts_of(lease).len().max(1));
     let rows: Vec<Value> = (0..count).map(|part| row(process, part, lease.as_ref(), entry)).collect();
     json!({ "lease": lease, "devices": rows })
+}
+
+/// What the owner of a workspace's lease says: it has the lease's account from gpud. None: the broker's word has to do.
+fn of_owner(entry: &Value) -> Option<Value> {
+    let pid = entry.pointer("/owner/pid").and_then(Value::as_u64)?;
+    let path = socket::path_of(u32::try_from(pid).ok()?);
+    let answer = socket::ask_within(path.as_os_str(), &json!({ "op": "devices" }), OWNER_WITHIN).ok()?;
+    // The number may be another process's by now, which has another lease or none.
+    let is_its = answer.pointer("/lease/id") == entry.pointer("/lease/id") && answer["devices"].is_array();
+    is_its.then_some(answer)
 }
 
 /// One GPU of a lease, as the broker's status tells it.
@@ -123,6 +148,17 @@ fn row(process: &Process, part: usize, lease: Option<&Value>, entry: Option<&Val
     row
 }
 
+/// The processes of a lease, each number once: a process may be here as two clients, and those of a pod's containers may
+/// be called alike.
+fn listed(processes: Vec<LeaseProcess>) -> Value {
+    let mut bytes = BTreeMap::<u32, u64>::new();
+    for process in processes {
+        let all = bytes.entry(process.pid).or_default();
+        *all = all.saturating_add(process.bytes);
+    }
+    bytes.into_iter().map(|(pid, bytes)| json!({ "pid": pid, "usedBytes": bytes })).collect()
+}
+
 /// Notes a process; what it knows of itself replaces what others said.
 fn add_process(answer: &mut Value, pid: u32, used_bytes: u64) {
     if let Some(list) = answer["processes"].as_array_mut() {
@@ -139,6 +175,14 @@ mod tests {
     fn a_cuda_version_names_the_lowest_driver_that_serves_it() {
         assert_eq!([driver(12080), driver(12070), driver(13050)], ["570.26", "560.28.03", "580.65.06"]);
         assert_eq!(driver(0), "520.61.05");
+    }
+
+    #[test]
+    fn processes_that_are_called_alike_are_one_with_what_they_have_together() {
+        let told = [(9, 5), (7, 10), (9, 6)].map(|(pid, bytes)| LeaseProcess { pid, bytes });
+        let expected = json!([{ "pid": 7, "usedBytes": 10 }, { "pid": 9, "usedBytes": 11 }]);
+        assert_eq!(listed(told.to_vec()), expected);
+        assert_eq!(listed(Vec::new()), json!([]));
     }
 
     #[test]

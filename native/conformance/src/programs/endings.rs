@@ -182,9 +182,11 @@ fn own_context(driver: &Driver) {
             if driver.is_ours() {
                 assert_eq!((ends.cuCtxDestroy_v2)(second), 201);
                 assert_eq!((ends.cuCtxPushCurrent_v2)(second), 201);
+            }
+            if driver.counts_exactly() {
                 assert_eq!(before, free(driver));
             } else {
-                assert!(before - free(driver) < MUCH, "the context's memory is free again");
+                assert!(before.saturating_sub(free(driver)) < MUCH, "the context's memory is free again");
             }
         }
     }
@@ -263,13 +265,13 @@ fn heap(driver: &Driver) {
         let parameters: [*const c_void; 1] = [(&raw const out).cast()];
         assert_eq!((driver.cuLaunchKernel)(take, 1, 1, 1, 1, 1, 1, 0, 0, parameters.as_ptr(), none), 0);
         assert_ne!(download(driver, out, 2), [0, 0], "memory of the heap");
-        if driver.is_ours() {
+        if driver.counts_exactly() {
             assert_eq!(before - free(driver), 32 << 20);
         }
         // Once, however many modules use it; its size stands now.
         super::load_from(driver, TAKE, "take");
         assert_eq!(add(driver, plain, out, 1, 1, 0), 0);
-        if driver.is_ours() {
+        if driver.counts_exactly() {
             assert_eq!(before - free(driver), 32 << 20);
         }
         assert_ne!((ends.cuCtxSetLimit)(HEAP, 64 << 20), 0);
@@ -282,13 +284,17 @@ fn heap(driver: &Driver) {
         assert_eq!(limit, 8 << 20);
         if driver.is_ours() {
             assert_eq!((driver.cuMemGetInfo_v2)(&raw mut free_now, &raw mut total), 0);
-            assert!(free_now >= before);
             assert_eq!((ends.cuCtxSetLimit)(HEAP, total + (1 << 20)), 0);
             assert_eq!((driver.cuModuleLoadData)(&raw mut module, image.as_ptr().cast()), 2, "more than the lease");
-            assert_eq!(free(driver), free_now);
+            if driver.counts_exactly() {
+                assert!(free_now >= before);
+                assert_eq!(free(driver), free_now);
+            }
             assert_eq!((ends.cuCtxSetLimit)(HEAP, 1 << 20), 0);
             assert_eq!((driver.cuModuleLoadData)(&raw mut module, image.as_ptr().cast()), 0);
-            assert!(free_now - free(driver) >= 1 << 20);
+            if driver.counts_exactly() {
+                assert!(free_now - free(driver) >= 1 << 20);
+            }
         }
     }
 }

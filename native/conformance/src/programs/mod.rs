@@ -1,6 +1,7 @@
 //! The programs. Each uses the driver API as a program would and panics where an answer is not CUDA's.
 
 mod asynchronous;
+mod contexts;
 mod copies;
 mod endings;
 mod graphs;
@@ -84,6 +85,7 @@ pub fn programs() -> impl Iterator<Item = &'static Program> {
     [
         PROGRAMS,
         asynchronous::PROGRAMS,
+        contexts::PROGRAMS,
         copies::PROGRAMS,
         endings::PROGRAMS,
         graphs::PROGRAMS,

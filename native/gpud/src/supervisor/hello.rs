@@ -204,6 +204,7 @@ impl Supervisor {
             backend: self.backend.clone(),
             device: Box::new(device),
             lease,
+            client: hello.pid,
             ranges: hello.ranges.iter().take(MOST_RANGES).copied().collect(),
             return_seconds: self.config.return_time.as_secs(),
             nonce: to_base64url(&nonce),

@@ -11,7 +11,6 @@
 use super::Supervisor;
 use super::pool::{Pool, Seat};
 use crate::control::messages::SmActivity;
-use crate::ledger::Totals;
 use crate::token::LeaseClaims;
 use serde::{Deserialize, Serialize};
 use sluice_backend::cuda::{Meter, Reading, Source, Weights};
@@ -157,11 +156,10 @@ impl Pool {
     /// replaces.
     pub fn has_room(&self, claims: &LeaseClaims, limit: u64, replaced: Option<&Seat>) -> Result<(), String> {
         let lease = self.leases.get(&claims.id);
-        let of = |totals: Totals| totals.memory.saturating_add(totals.beyond);
         let gone = replaced
             .filter(|seat| seat.lease_id == claims.id)
-            .map_or(0, |seat| lease.map_or(0, |lease| of(lease.ledger.slot(seat.slot))));
-        let used = lease.map_or(0, |lease| of(lease.ledger.totals()).saturating_sub(gone));
+            .map_or(0, |seat| lease.map_or(0, |lease| lease.ledger.slot(seat.slot).taken()));
+        let used = lease.map_or(0, |lease| lease.ledger.totals().taken().saturating_sub(gone));
         let (free, needed) = (limit.saturating_sub(used), self.beginning(&claims.device_uuid));
         if needed <= free {
             return Ok(());

@@ -5,6 +5,7 @@ pub mod hello;
 mod leases;
 pub mod metering;
 pub mod pool;
+pub mod refusals;
 mod seccomp;
 mod spawn;
 

@@ -238,7 +238,7 @@ impl Pool {
         LeaseUsage {
             lease_id: id.to_owned(),
             sessions: sessions as u64,
-            memory_bytes: totals.memory.saturating_add(totals.beyond),
+            memory_bytes: totals.taken(),
             parked_bytes: totals.parked,
             gpu_time_us: totals.gpu_time_ns / 1000,
             sm_activity: if self.workers_tell { Some(told(&totals)) } else { lease.activity.report() },

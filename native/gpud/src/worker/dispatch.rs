@@ -308,6 +308,11 @@ impl Handler for Session {
         reply.send(self.active().map(|_| MemInfoReply { free, total }));
     }
 
+    fn lease_processes(&mut self, _thread: u32, _request: LeaseProcesses, reply: ReplyTo<LeaseProcessesReply>) {
+        let processes = self.processes();
+        reply.send(self.active().map(|_| LeaseProcessesReply { processes }));
+    }
+
     fn module_query(&mut self, _thread: u32, _request: ModuleQuery, reply: ReplyTo<ModuleQueryReply>) {
         // A hash alone shows nothing of who asks.
         reply.send(Ok(ModuleQueryReply { known: 0, info: ModuleInfo::default() }));

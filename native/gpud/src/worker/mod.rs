@@ -76,7 +76,8 @@ pub fn main() -> io::Result<()> {
     // SAFETY: the supervisor puts the socket there before exec, and nothing else in this process owns it.
     let supervisor = Arc::new(unsafe { Channel::from_raw(SUPERVISOR_DESCRIPTOR) });
     let Some((order, descriptors)) = supervisor.receive::<Order>()? else { return Ok(()) };
-    let Order::Start { tls, backend, device: report, lease, ranges, return_seconds, nonce, exact_bounds } = order
+    let Order::Start { tls, backend, device: report, lease, client, ranges, return_seconds, nonce, exact_bounds } =
+        order
     else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first order is not a start"));
     };
@@ -104,7 +105,7 @@ pub fn main() -> io::Result<()> {
             let ledger = Arc::new(Ledger::map(account)?);
             let gate = Arc::new(Gate::new(Arc::clone(&ledger), lease.slot, Bell::from_descriptor(bell)));
             device.ask(Arc::clone(&gate) as _);
-            let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, ledger, gate);
+            let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, client, ledger, gate);
             return work(session, greeting, connection, &supervisor);
         }
         Ok((_, None)) => Refused {

@@ -14,7 +14,7 @@ use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::ASKED_IMAGE_BYTES;
 use sluice_protocol::messages::{MemGrowReply, ModuleFind, ModuleFindReply, RebindReply};
 use sluice_protocol::wire::Wire;
-use sluice_protocol::{Failure, ReplyTo, cuda, opcode};
+use sluice_protocol::{Failure, LeaseProcess, ReplyTo, cuda, opcode};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -63,6 +63,8 @@ pub struct Session {
     /// The client's page-locked memory.
     pub pinned: Pinned,
     lease: LeasePart,
+    /// The client's process, as it calls itself.
+    client: u32,
     ledger: Arc<Ledger>,
     gate: Arc<Gate>,
     /// Bytes charged for this process: its allocations and its idle credit.
@@ -95,15 +97,17 @@ pub fn failure(error: CudaError) -> Failure {
 }
 
 impl Session {
-    /// A session on an opened device.
+    /// A session on an opened device, of the process that calls itself `client`.
     pub fn new(
         device: Arc<dyn Device>,
         outbox: Arc<Outbox>,
         supervisor: Arc<Channel>,
         lease: LeasePart,
+        client: u32,
         ledger: Arc<Ledger>,
         gate: Arc<Gate>,
     ) -> Session {
+        ledger.set_client(lease.slot, client);
         Session {
             device,
             host: Arc::new(Host::new(Arc::clone(&outbox))),
@@ -113,6 +117,7 @@ impl Session {
             bulk: Arc::default(),
             pinned: Pinned::default(),
             lease,
+            client,
             ledger,
             gate,
             credit: 0,
@@ -160,8 +165,12 @@ impl Session {
     /// Free and total bytes of the lease: idle credit counts as free, it can be recalled.
     pub fn memory(&self) -> (u64, u64) {
         let total = self.ledger.limit();
-        let used = self.ledger.totals();
-        (total.saturating_sub(used.memory.saturating_add(used.beyond)), total)
+        (total.saturating_sub(self.ledger.totals().taken()), total)
+    }
+
+    /// The processes of the lease's clients, and what counts for each.
+    pub fn processes(&self) -> Vec<LeaseProcess> {
+        self.ledger.clients().map(|(pid, totals)| LeaseProcess { pid, bytes: totals.taken() }).collect()
     }
 
     /// Maps page-locked memory of the client: of all processes of a lease at most as much as it has device memory.
@@ -546,6 +555,7 @@ impl Session {
         self.sm_active_before = self.device.sm_active().unwrap_or_default();
         self.ledger = Arc::new(ledger);
         self.lease = lease;
+        self.ledger.set_client(self.lease.slot, self.client);
         self.gate.sit(Arc::clone(&self.ledger), self.lease.slot);
         self.credit = self.allocated;
         self.phase = Phase::Active;

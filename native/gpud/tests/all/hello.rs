@@ -175,6 +175,38 @@ fn ends(stream: &mut Stream, within: Duration) -> bool {
     }
 }
 
+/// The numbers that stand before these words in a log.
+fn numbers_before(log: &str, words: &str) -> Vec<usize> {
+    let told = log.lines().filter_map(|line| line.split_once(words)?.0.rsplit(' ').next()?.parse().ok());
+    told.collect()
+}
+
+#[test]
+fn a_burst_of_bad_connections_is_told_in_a_few_lines() {
+    const BURST: usize = 300;
+    let path = std::env::temp_dir().join(format!("gpud-burst-{}.log", std::process::id()));
+    let gpud = Gpud::start_logging(std::fs::File::create(&path).expect("log"), &[]);
+    for _ in 0..BURST {
+        let mut stream = gpud.open();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: nobody-here\r\n\r\n").expect("sent");
+        assert!(ends(&mut stream, PATIENCE));
+    }
+    let began = Instant::now();
+    loop {
+        let log = std::fs::read_to_string(&path).expect("log");
+        let told = log.lines().filter(|line| line.contains("a connection was not admitted: ")).count();
+        let counted = numbers_before(&log, " more connections were not admitted in the last ");
+        assert!(told <= 20, "at most two intervals: {log}");
+        if told + counted.iter().sum::<usize>() == BURST {
+            assert!(log.contains(" not understood"), "{log}");
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{told} and {counted:?} are not all: {log}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let _ = std::fs::remove_file(path);
+}
+
 #[test]
 fn random_bytes_end_only_their_own_connection() {
     let gpud = Gpud::start(&[]);

@@ -8,7 +8,7 @@ use sluice_gpud::control::messages::{BrokerMessage, EndMode, GpudMessage, LeaseU
 use sluice_protocol::control::HostReached;
 use sluice_protocol::handshake::RefusedCode;
 use sluice_protocol::messages as m;
-use sluice_protocol::{Reader, Wire, cuda, opcode};
+use sluice_protocol::{LeaseProcess, Reader, Wire, cuda, opcode};
 use sluice_transport::Stream;
 use std::time::{Duration, Instant};
 
@@ -91,6 +91,8 @@ fn parked_memory_is_there_again_under_the_next_lease() {
     assert!(out.chunks(4).all(|number| number == [1, 0, 0, 0]));
     let info = client.call(&m::MemInfo).expect("info");
     assert_eq!((info.free, info.total), (31 * MIB, 32 * MIB));
+    let told = client.call(&m::LeaseProcesses).expect("told").processes;
+    assert_eq!(told, [LeaseProcess { pid: std::process::id(), bytes: MIB }], "of the next lease");
 }
 
 #[test]

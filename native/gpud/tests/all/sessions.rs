@@ -1,8 +1,8 @@
 //! Client processes, each with its worker, under the limits of their lease.
 
-use crate::support::{ADD_ONE, Gpud, PATIENCE};
+use crate::support::{ADD_ONE, Client, Gpud, PATIENCE};
 use sluice_protocol::messages as m;
-use sluice_protocol::{cuda, opcode};
+use sluice_protocol::{LeaseProcess, cuda, opcode};
 use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
@@ -36,6 +36,28 @@ fn two_processes_of_a_lease_share_its_limit_to_the_byte() {
     assert_eq!(first.alloc(1).expect_err("full").code, cuda::ERROR_OUT_OF_MEMORY);
     let info = second.call(&m::MemInfo).expect("info");
     assert_eq!((info.free, info.total), (0, 64 * MIB));
+}
+
+#[test]
+fn the_processes_of_a_lease_are_told_with_what_counts_for_each() {
+    let gpud = Gpud::start(&[]);
+    let mut first = gpud.connect("lea-1", 64 * MIB);
+    let mut second = gpud.connect("lea-1", 64 * MIB);
+    let mut other = gpud.connect("lea-2", 64 * MIB);
+    first.alloc(40 * MIB).expect("fits");
+    first.call(&m::ContextSynchronize).expect("allocated");
+    second.alloc(8 * MIB).expect("fits");
+    let told = |client: &mut Client| client.call(&m::LeaseProcesses).expect("told").processes;
+    // Both clients are in this process.
+    let process = |bytes| LeaseProcess { pid: std::process::id(), bytes };
+    assert_eq!(told(&mut second), [process(40 * MIB), process(8 * MIB)]);
+    assert_eq!(told(&mut other), [process(0)]);
+    first.send(&m::Goodbye);
+    let deadline = Instant::now() + PATIENCE;
+    while told(&mut second) != [process(8 * MIB)] {
+        assert!(Instant::now() < deadline, "a process that has ended is listed");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 #[test]

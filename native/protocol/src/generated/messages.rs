@@ -2,7 +2,7 @@
 
 use crate::graph::{GraphChange, GraphNode, LaunchAttribute, MemoryOperation};
 use crate::tensor_map::TensorMap;
-use crate::types::ModuleInfo;
+use crate::types::{LeaseProcess, ModuleInfo};
 use crate::wire::{Blob, DecodeError, Reader, Wire};
 
 /// A request of the declaration list.
@@ -668,6 +668,38 @@ impl<'a> Wire<'a> for FillRows {
 
 impl<'a> Request<'a> for FillRows {
     const OPCODE: u16 = 266;
+}
+
+/// The client processes that have a session on the lease, each with the bytes that count for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseProcesses;
+impl<'a> Wire<'a> for LeaseProcesses {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> Request<'a> for LeaseProcesses {
+    const OPCODE: u16 = 267;
+}
+
+/// Answer to [`LeaseProcesses`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseProcessesReply {
+    pub processes: Vec<LeaseProcess>,
+}
+impl<'a> Wire<'a> for LeaseProcessesReply {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.processes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { processes: Wire::take(reader)? })
+    }
+}
+
+impl<'a> CallRequest<'a> for LeaseProcesses {
+    type Reply = LeaseProcessesReply;
 }
 
 /// Physical memory without an address, within the credit (cuMemCreate).

@@ -32,6 +32,7 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         264 => Some("CopyRowsOnDevice"),
         265 => Some("CopyRowsToDevice"),
         266 => Some("FillRows"),
+        267 => Some("LeaseProcesses"),
         400 => Some("PhysicalCreate"),
         401 => Some("PhysicalRelease"),
         402 => Some("PhysicalMap"),
@@ -132,6 +133,8 @@ pub trait Handler {
     fn copy_rows_to_device(&mut self, thread: u32, request: CopyRowsToDevice<'_>) -> Result<(), Failure>;
     /// As `Fill`, `height` rows of `width` elements, `pitch` bytes apart.
     fn fill_rows(&mut self, thread: u32, request: FillRows) -> Result<(), Failure>;
+    /// The client processes that have a session on the lease, each with the bytes that count for it.
+    fn lease_processes(&mut self, thread: u32, request: LeaseProcesses, reply: ReplyTo<LeaseProcessesReply>);
     /// Physical memory without an address, within the credit (cuMemCreate).
     fn physical_create(&mut self, thread: u32, request: PhysicalCreate, reply: ReplyTo<PhysicalCreateReply>);
     /// Ends it; it is mapped nowhere. The bytes stay the client's credit.
@@ -369,6 +372,12 @@ pub fn dispatch<H: Handler>(
             let request = FillRows::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.fill_rows(thread, request))
+        }
+        267 => {
+            let request = LeaseProcesses::take(&mut reader)?;
+            reader.finish()?;
+            handler.lease_processes(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
         }
         400 => {
             let request = PhysicalCreate::take(&mut reader)?;
