@@ -189,7 +189,10 @@ fn answer(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
             let gpus = body["amount"].as_str().and_then(|amount| amount.parse::<f64>().ok()).unwrap_or(0.0) as u32;
             let answer = pool.grant(body["requestId"].as_str().unwrap_or(""), gpus);
             if answer["state"] == "granted" {
-                *pool.newest() = Some(json!({ "lease": answer["lease"], "owner": body["owner"] }));
+                *pool.newest() = Some(json!({
+                    "lease": answer["lease"], "owner": body["owner"], "usedMemoryBytes": 0, "computePercent": 0,
+                    "gpuTimeUs": 0,
+                }));
             }
             (200, answer)
         }
