@@ -220,15 +220,20 @@ fn what_a_client_runs_is_held_while_it_is_away() {
     client.launch(1, 8, 1024, &[0; 8]);
     client.call(&m::Empty).expect("the launch is queued");
     let workers = gpud.workers();
-    let busy = |time| {
-        let before = processor_time(&workers);
-        std::thread::sleep(time);
-        processor_time(&workers) - before
+    // Others may have the processors for a while.
+    let runs = || {
+        let (began, before) = (Instant::now(), processor_time(&workers));
+        while processor_time(&workers) - before < Duration::from_millis(200) {
+            assert!(began.elapsed() < PATIENCE, "the kernel does not run");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     };
-    assert!(busy(Duration::from_millis(500)) > Duration::from_millis(100), "the kernel runs");
+    runs();
     client.hang_up(&gpud.address);
     std::thread::sleep(Duration::from_millis(1200));
-    let idle = busy(Duration::from_millis(800));
+    let before = processor_time(&workers);
+    std::thread::sleep(Duration::from_millis(800));
+    let idle = processor_time(&workers) - before;
     assert!(idle < Duration::from_millis(100), "{idle:?} of work for a client that is away");
     // The device serves others as if nothing was there.
     let mut other = gpud.connect("lea-2", 64 * MIB);
@@ -243,7 +248,7 @@ fn what_a_client_runs_is_held_while_it_is_away() {
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     // It goes on with its client, and ends with its lease.
     client.resume(&gpud.address).expect("resumed");
-    assert!(busy(Duration::from_millis(500)) > Duration::from_millis(100), "the kernel goes on");
+    runs();
     client.hang_up(&gpud.address);
     std::thread::sleep(Duration::from_millis(1200));
     broker.end_lease("lea-1", EndMode::Kill, "The notebook has ended.");

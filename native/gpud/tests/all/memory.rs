@@ -106,6 +106,8 @@ fn who_stays_away_gives_way_to_who_needs_the_memory() {
     let mut next = gpud.connect("lea-1", 64 * MIB);
     gone.hang_up(&gpud.address);
     back.hang_up(&gpud.address);
+    // The supervisor hears of it from their workers, each a moment later: a growth waits for those that it knows to be away.
+    std::thread::sleep(Duration::from_millis(200));
     let began = Instant::now();
     let asking = std::thread::spawn(move || next.alloc(48 * MIB).map(|_| next));
     std::thread::sleep(Duration::from_secs(1));
