@@ -510,22 +510,32 @@ it("lets the broker's account write into namespaces of its teams, and outside of
       () => "done",
       (error: unknown) => /denied request: (The broker \w+)/.exec(String(error))?.[1] ?? String(error),
     );
-  const puts = async (kind: string, name: string, namespace?: string, more: object = {}) => {
+  const puts = async (
+    kind: string,
+    name: string,
+    namespace?: string,
+    more: { spec?: object; type?: string; data?: object; labels?: object } = {},
+  ) => {
     const file = path.join(folder, "put.json");
-    const object = { apiVersion: "v1", kind, metadata: { name, namespace, ...more } };
-    const spec = {
-      capacity: { storage: "1Gi" },
-      accessModes: ["ReadOnlyMany"],
-      nfs: { server: "nas.example", path: "/" },
-    };
-    await writeFile(file, JSON.stringify({ ...object, ...(kind === "PersistentVolume" ? { spec } : {}) }));
+    const { spec, type, data, ...metadata } = more;
+    const object = { apiVersion: "v1", kind, metadata: { name, namespace, ...metadata }, spec, type, data };
+    await writeFile(file, JSON.stringify(object));
     const place = namespace === undefined ? [] : ["--namespace", namespace];
     return await outcome(kube("apply", "--server-side", "--filename", file, ...as, ...place));
   };
   const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+  const registrys = {
+    ...{ type: "kubernetes.io/dockerconfigjson", labels: { "sluice.dev/pull-secret": "copy" } },
+    data: { ".dockerconfigjson": Buffer.from("{}").toString("base64") },
+  };
+  const claimRef = { namespace: team, name: "any" };
+  const volume = { capacity: { storage: "1Gi" }, accessModes: ["ReadOnlyMany"], claimRef };
+  const exported = { spec: { ...volume, nfs: { server: "nas.example", path: "/" } } };
+  const ofNode = { spec: { ...volume, hostPath: { path: "/" } } };
   expect({
     team: await puts("Secret", "any", team),
     borrowing: await puts("Secret", "any", JOBS),
+    registrys: await puts("Secret", "any", JOBS, registrys),
     borrowingsOther: await puts("ConfigMap", "any", JOBS),
     elsewhere: await puts("Secret", "any", "kube-system"),
     own: await puts("Secret", `${RELEASE}-keys`, NAMESPACE),
@@ -533,14 +543,22 @@ it("lets the broker's account write into namespaces of its teams, and outside of
     newTeam: await puts("Namespace", "chart-team-next", undefined, { labels }),
     newTeamForAnyPod: await puts("Namespace", "chart-team-next"),
     namespace: await puts("Namespace", "default", undefined, { labels }),
-    volume: await puts("PersistentVolume", "ws-any-dst-any"),
-    othersVolume: await puts("PersistentVolume", "homes-1"),
+    volume: await puts("PersistentVolume", "ws-any-dst-any", undefined, exported),
+    othersVolume: await puts("PersistentVolume", "homes-1", undefined, exported),
+    nodesVolume: await puts("PersistentVolume", "ws-any-dst-any", undefined, ofNode),
+    ownDatabase: await outcome(kube("delete", "pod", `${RELEASE}-postgres-0`, ...as)),
     gpud: await outcome(kube("delete", "pod", "--selector", "app.kubernetes.io/component=gpud", ...as)),
   }).toEqual({
-    ...{ team: "done", borrowing: "done", borrowingsOther: "The broker writes", elsewhere: "The broker writes" },
+    ...{
+      team: "done",
+      borrowing: "The broker writes",
+      borrowingsOther: "The broker writes",
+      elsewhere: "The broker writes",
+    },
     ...{ own: "The broker writes", ownDeleted: "The broker writes" },
     ...{ newTeam: "done", newTeamForAnyPod: "The broker makes", namespace: "The broker makes" },
-    ...{ volume: "done", othersVolume: "The broker makes", gpud: "done" },
+    ...{ registrys: "done", volume: "done", othersVolume: "The broker makes", nodesVolume: "The broker makes" },
+    ...{ ownDatabase: "The broker writes", gpud: "done" },
   });
 });
 

@@ -122,14 +122,14 @@ export const leaseView = z.strictObject({
   expiresAt: z.iso.datetime(),
   /**
    * It will be taken back: told since `at`; from `finishAt` on end what runs; parked and released at `releaseAt`. `why`:
-   * another team needs what is guaranteed to it, or the GPU server goes out of service, and what is parked with it.
+   * another team needs what is guaranteed to it, or the GPU server goes out of service (`update`, whatever for), and what is parked with it.
    */
   notice: z
     .strictObject({
       at: z.iso.datetime(),
       finishAt: z.iso.datetime(),
       releaseAt: z.iso.datetime(),
-      why: z.enum(["team", "server"]),
+      why: z.enum(["team", "update"]),
     })
     .nullable(),
   /** Every device of a lease of several GPUs, in the order of their ordinals; each has sessions of its own. */

@@ -323,7 +323,7 @@ def failed_call(message, kind="lease"):
 def taken_back_soon(answer, now):
     """The line when a lease is about to be taken back; `answer` is the broker's notice, `now` an aware datetime."""
     left = max(0, (instant(answer["notice"]["releaseAt"]) - now).total_seconds())
-    if answer["notice"].get("why") == "server":
+    if answer["notice"].get("why") == "update":
         return (
             f"GPU: taken back in {duration(left)}: its server goes out of service. "
             "The notebook lives on; save what is in GPU memory, it is lost then."
@@ -451,7 +451,7 @@ def status(answer, own, now):
     hours = own["gpuMilliHours"] / 1000
     notice = lease.get("notice")
     taken = (instant(notice["releaseAt"]) - now).total_seconds() if notice else None
-    whom = "with its server" if notice and notice.get("why") == "server" else "for another team"
+    whom = "with its server" if notice and notice.get("why") == "update" else "for another team"
     working = progress(own.get("running"))
     return "\n".join(
         [

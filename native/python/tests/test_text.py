@@ -461,7 +461,7 @@ def test_a_lease_that_will_be_taken_back_says_so_everywhere():
     entry = {"lease": lease, "owner": owner, "usedMemoryBytes": 0, "computePercent": 0, "gpuMilliHours": 1}
     assert _text.pill({**STATUS, "leases": [entry]}, NOW)["text"] == "GPU: 0.5 of soft-0 on gpu-1, taken back in 2 min"
     assert "Ends    taken back in 2 min for another team" in _text.status(STATUS, entry, NOW)
-    leaving = {**notice, "why": "server"}
+    leaving = {**notice, "why": "update"}
     shown = _text.status(STATUS, {**entry, "lease": {**lease, "notice": leaving}}, NOW)
     assert "Ends    taken back in 2 min with its server; the notebook lives on" in shown
     assert _text.taken_back_soon({"notice": leaving, "forTeam": None}, NOW) == (

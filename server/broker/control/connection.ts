@@ -30,6 +30,8 @@ import { newChallenge, provesKey } from "./identity.ts";
 import { RoundTrip } from "./round-trip.ts";
 
 const HELLO_MS = 10_000;
+/** So long the cluster has to say whose a gpud's token is. */
+const ACCOUNT_MS = 3_000;
 const RETRY_MS = 500;
 const PING_MS = 2_000;
 const SILENT_MS = 10_000;
@@ -213,7 +215,10 @@ export class ControlConnection {
       return this.#socket.close(1008, "not this server's key");
     }
     if (server.state === "removed") return this.#remove();
-    const connected = await connect(this.#context(server.id), hello, await this.#accountOf(hello));
+    const account = await this.#accountOf(hello);
+    // What it says is old by now, and it may have come again meanwhile.
+    if (this.#gone() || this.#hungUp) return;
+    const connected = await connect(this.#context(server.id), hello, account);
     this.#lastHeard = new Date();
     this.#serverId = server.id;
     this.#epoch = connected.epoch;
@@ -237,7 +242,10 @@ export class ControlConnection {
   async #accountOf({ account }: Hello): Promise<ClusterAccount | undefined> {
     if (account === undefined) return undefined;
     try {
-      return await accountOf(account);
+      const late = sleep(ACCOUNT_MS, undefined, { ref: false }).then(() => {
+        throw new Error("The cluster has not answered in time.");
+      });
+      return await Promise.race([accountOf(account), late]);
     } catch (error) {
       this.#log.warn({ err: error }, "the cluster did not say whose a gpud's token is");
       return undefined;

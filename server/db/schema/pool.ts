@@ -30,7 +30,7 @@ export const gpuServers = pgTable(
     drainedAt: instant("drained_at"),
     /** It is drained for its node's sake alone, and takes leases again with the node; not what an admin has drained. */
     drainedByNode: boolean("drained_by_node").notNull().default(false),
-    /** The cluster's own id of the pod whose token it joined with last. */
+    /** The cluster's own id of the pod that it runs in, by its token when it joined and at each connection. */
     podUid: text("pod_uid"),
     createdAt: createdAt(),
   },

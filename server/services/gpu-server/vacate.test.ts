@@ -107,3 +107,13 @@ it("takes its notices back when it stays", async () => {
   expect(await told()).toEqual(before);
   await held.end();
 });
+
+it("leaves those alone who hold GPUs of a cordoned node that an admin has opened", async () => {
+  await followNode(world.system, { nodeName, closed: "cordoned" });
+  await drain(world.admin.ctx, { serverId: world.serverId, draining: false });
+  const held = await borrow();
+  expect(await vacate(after(9 * HOUR), waits)).toBe(0);
+  expect(await held.row()).toMatchObject({ noticeAt: null, releaseAt: null });
+  await held.end();
+  await reopen();
+});

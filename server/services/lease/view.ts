@@ -60,7 +60,7 @@ function noticeViewOf({ noticeFor, noticeAt, releaseAt }: LeaseRow): LeaseView["
     at: noticeAt.toISOString(),
     finishAt: new Date(finishAt(notice)).toISOString(),
     releaseAt: releaseAt.toISOString(),
-    why: noticeFor === null ? "server" : "team",
+    why: noticeFor === null ? "update" : "team",
   };
 }
 

@@ -42,7 +42,7 @@ export function reclaimed(lease: TheirLease, byTeam: string | undefined, release
 }
 
 /** The key of what is told before a GPU server goes out of service, to take it back when it stays. */
-export const serverKey = (requestId: string, endsAt: Date) => `server/${requestId}/${endsAt.getTime()}`;
+export const serverKey = (requestId: string, endsAt: Date) => `update/${requestId}/${endsAt.getTime()}`;
 
 /** Its GPU server is about to be replaced, or to end with its node; `parked`: the lease has ended, and its memory is still there. */
 export function leaving(lease: TheirLease, endsAt: Date, parked: boolean): Notice {
