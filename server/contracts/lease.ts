@@ -122,7 +122,8 @@ export const leaseView = z.strictObject({
   expiresAt: z.iso.datetime(),
   /**
    * It will be taken back: told since `at`; from `finishAt` on end what runs; parked and released at `releaseAt`. `why`:
-   * another team needs what is guaranteed to it, or the GPU server goes out of service (`update`, whatever for), and what is parked with it.
+   * another team needs what is guaranteed to it, or (`update`) the GPU server goes out of service, for whatever reason,
+   * and what is parked with it.
    */
   notice: z
     .strictObject({
