@@ -39,6 +39,8 @@ export type SimulatedGpudOptions = {
   /** Connects again by itself when the connection is lost. */
   reconnects?: boolean;
   dataAddress?: string;
+  /** The token of a pod's account on a cluster. */
+  account?: string;
 };
 
 export async function joinSimulatedGpud(options: SimulatedGpudOptions): Promise<SimulatedGpud> {
@@ -127,6 +129,7 @@ class Simulated implements SimulatedGpud {
       signature: sign(null, signed, this.#key).toString("base64url"),
       dataAddress: this.#options.dataAddress ?? "tcp://127.0.0.1:1",
       tlsFingerprint: null,
+      ...(this.#options.account !== undefined && { account: this.#options.account }),
       devices: Array.from({ length: this.#options.devices }, (_, index) => this.#device(index)),
       held: [...this.held.values()],
     });
