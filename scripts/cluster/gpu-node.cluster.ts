@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import type { V1Node, V1Pod } from "@kubernetes/client-node";
-import { desc } from "drizzle-orm";
+import { desc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { kubernetesVersion } from "#scripts/cluster/build.ts";
 import { makeCertificates } from "#scripts/cluster/certificates.ts";
@@ -14,7 +14,7 @@ import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
 import { type Broker, startBroker } from "#server/broker/broker.ts";
 import { startClusterWatch } from "#server/broker/cluster/cluster-watch.ts";
-import { gpuServers, gpus, leases } from "#server/db/schema/index.ts";
+import { gpuServers, gpus, leaseRequests, leases } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { env, resetEnv } from "#server/env.ts";
 import { smallSettings, testCluster } from "#server/launchers/kubernetes/testing.ts";
@@ -28,7 +28,8 @@ const cluster = testCluster();
 const machine = clusterAt();
 const NAMESPACE = "gpu-node-test";
 const settings = smallSettings(cluster, "gpu-node", {
-  gpuServers: { namespace: NAMESPACE, account: "sluice-gpud", daemonSet: "sluice-gpud" },
+  gpuServers: { namespace: NAMESPACE, account: "sluice-gpud", daemonSet: "sluice-gpud", cordonAfterSeconds: 0 },
+  moveSeconds: 15,
 });
 const POLL = { timeout: 60_000, interval: 200 };
 
@@ -131,16 +132,54 @@ while (failure := driver.cuMemcpyDtoH_v2(ctypes.byref(number), address, ctypes.c
     time.sleep(0.1)
 print("failed with", failure, flush=True)`;
 
+/** The same as a notebook has it, which borrows a GPU again; told to by a file, it gives the first one back itself. */
+const borrowTwice = (file: string) => `%load_ext sluice_gpu
+import os, time
+from numba import cuda
+import numpy as np
+%gpu attach 0.5
+held = cuda.to_device(np.arange(1000))
+print("computes", flush=True)
+failure = None
+while failure is None and not os.path.exists("${file}"):
+    time.sleep(0.1)
+    try:
+        held.copy_to_host()
+    except Exception as error:
+        failure = error
+        print("failed", flush=True)
+if failure is None:
+    %gpu detach
+%gpu attach 0.5
+again = cuda.to_device(np.arange(1000))
+print("again", int(again.copy_to_host().sum()), flush=True)
+%gpu detach
+`;
+
 /** A program of a workspace that computes on half a GPU until that fails; gives what it has printed so far. */
-async function compute(): Promise<() => string> {
+const compute = async () =>
+  await program("sluice", "run", "--gpu", "0.5", "--wait", "5m", "--", "python", "-c", COMPUTE);
+
+/** A notebook's cells; `giveBack` has it give its GPU back, as far as it still has one. */
+async function notebook() {
+  const own = await mkdtemp(path.join(folder, "notebook-"));
+  const [cells, file] = [path.join(own, "cells.ipy"), path.join(own, "give-back")];
+  await writeFile(cells, borrowTwice(file));
+  const printed = await program("ipython", "--colors=NoColor", cells);
+  return { printed, giveBack: async () => await writeFile(file, "") };
+}
+
+/** Runs this program of the environment in a workspace of its own; gives what it has printed so far. */
+async function program(name: string, ...words: string[]): Promise<() => string> {
   const own = await mkdtemp(path.join(folder, "workspace-"));
   const { credential } = await makeWorkspace(world, { owner: world.member });
   await writeFile(path.join(own, "credential"), credential, { mode: 0o600 });
-  const [sluice, python] = ["sluice", "python"].map((name) => path.join(environment.path, "bin", name));
-  const child = spawn(sluice ?? "", ["run", "--gpu", "0.5", "--wait", "5m", "--", python ?? "", "-c", COMPUTE], {
+  const bin = path.join(environment.path, "bin");
+  const child = spawn(path.join(bin, name), words, {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...process.env,
+      PATH: `${bin}:${process.env.PATH}`,
       SLUICE_BROKER_URL: brokerUrl(),
       SLUICE_CREDENTIAL_FILE: path.join(own, "credential"),
       SLUICE_RUNTIME_DIR: own,
@@ -183,6 +222,25 @@ it("lends what the node has", async () => {
   const printed = await compute();
   await expect.poll(printed, POLL).toContain("computes");
 });
+
+it("empties when its node is cordoned: who gives back or loses a GPU then waits for another, and is not bound to it", async () => {
+  const [gives, loses] = [await notebook(), await notebook()];
+  for (const { printed } of [gives, loses]) await expect.poll(printed, POLL).toContain("computes");
+  await kubectl(machine, "cordon", second.node);
+  const noticed = async () => (await database.db.select().from(leases)).filter(({ releaseAt }) => releaseAt !== null);
+  await expect.poll(async () => (await noticed()).length, POLL).toBe(2);
+  await gives.giveBack();
+  await expect.poll(gives.printed, POLL).toMatch(/Gave back 0\.5 GPU .* in its memory could not be kept/);
+  await expect.poll(loses.printed, POLL).toContain("failed");
+  const queued = eq(leaseRequests.state, "queued");
+  await expect.poll(async () => await database.db.$count(leaseRequests, queued), POLL).toBe(2);
+  expect((await noticed()).map(({ state, parkedBytes }) => [state, parkedBytes])).toEqual([
+    ["ended", 0],
+    ["ended", 0],
+  ]);
+  await kubectl(machine, "uncordon", second.node);
+  for (const { printed } of [gives, loses]) await expect.poll(printed, POLL).toContain("again 499500");
+}, 180_000);
 
 it("takes nothing new when the node is deleted, ends what computes there with its gpud and says why, and grants when the node is back", async () => {
   const printed = await compute();

@@ -760,6 +760,48 @@ describe("time", () => {
     expect((await leaseRow(lease.id)).parkedBytes).toBe(0);
   });
 
+  test("keeps nothing parked on a server that goes out of service, whether its holder gives it back or not", async () => {
+    gpud.close();
+    gpud = await join("leaves", 1, { answers: false });
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    const [first, second] = [await granted(ada), await granted(lin)];
+    for (const { id } of [first, second]) await claim(id);
+    const notice = async (id: string, releaseAt: Date) =>
+      await database.db
+        .update(leases)
+        .set({ noticeFor: null, noticeAt: new Date(), releaseAt })
+        .where(eq(leases.id, id));
+    await notice(first.id, new Date(Date.now() + 60_000));
+    const answer = call<GiveBackAnswer>(ada, "DELETE", `/v1/leases/${first.id}?park=1`);
+    const ended = (leaseId: string): unknown => expect.objectContaining({ type: "end-lease", leaseId, mode: "kill" });
+    await vi.waitFor(() => expect(gpud.received).toContainEqual(ended(first.id)), 5000);
+    gpud.send({ type: "lease-ended", leaseId: first.id, parkedBytes: 0, gpuTimeUs: 9 });
+    expect((await answer).body).toMatchObject({ parkedBytes: 0 });
+    await notice(second.id, new Date());
+    await vi.waitFor(() => expect(gpud.received).toContainEqual(ended(second.id)), 5000);
+  });
+
+  test("drops what was parked before a notice of its server when that is over, and not before", async () => {
+    gpud.close();
+    gpud = await join("leaves", 1, { answers: false });
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    await claim(lease.id);
+    const until = async (releaseAt: Date) =>
+      await database.db
+        .update(leases)
+        .set({ state: "ended", endedAt: new Date(), parkedBytes: 4096, noticeAt: new Date(), releaseAt })
+        .where(eq(leases.id, lease.id));
+    await until(new Date(Date.now() + 60_000));
+    const dropped = { type: "drop-parked", leaseId: lease.id };
+    // As often as a server is asked whether it is there.
+    await vi.waitFor(() => expect(gpud.received.filter(({ type }) => type === "ping").length).toBeGreaterThan(1), 8000);
+    expect(gpud.received).not.toContainEqual(dropped);
+    await until(new Date());
+    await vi.waitFor(() => expect(gpud.received).toContainEqual(dropped), 8000);
+    expect((await leaseRow(lease.id)).parkedBytes).toBe(0);
+  });
+
   test("takes a request out of the queue when it has waited long enough", async () => {
     const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
     await granted(ada, { amount: "1" });

@@ -359,6 +359,9 @@ def given_back(answer):
     parked = answer.get("parkedBytes") or 0
     if parked:
         return f"{line} Parked {memory(parked)}: the next %gpu attach finds your arrays as they are."
+    lost = answer.get("lostBytes") or 0
+    if lost:
+        return f"{line} {memory(lost)} in its memory could not be kept: make your arrays again when you next attach."
     return f"{line} The notebook goes on without it."
 
 

@@ -432,6 +432,11 @@ def test_giving_back_tells_what_is_parked():
     assert _text.given_back({"milli": 500, "parkedBytes": 64 << 20, "heldSeconds": 730}) == (
         "Gave back 0.5 GPU after 12 min. Parked 64.0 MiB: the next %gpu attach finds your arrays as they are."
     )
+    lost = {"milli": 500, "parkedBytes": 0, "lostBytes": 64 << 20, "heldSeconds": 730}
+    assert _text.given_back(lost) == (
+        "Gave back 0.5 GPU after 12 min. 64.0 MiB in its memory could not be kept: "
+        "make your arrays again when you next attach."
+    )
 
 
 def test_free_lists_every_type():

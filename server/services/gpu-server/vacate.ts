@@ -21,7 +21,7 @@ const knows = ({ noticeFor, noticeAt }: LeaseRow, since: Date) =>
 /**
  * Nobody keeps GPU servers from being replaced, or their node from being emptied, for ever: when those of this node have
  * taken no new leases for `afterMs`, everybody who holds a lease or parked memory there has `noticeMs` of notice. The
- * leases end then, as others that are taken back do. Who has a notice already keeps that. Returns how many leases were
+ * leases end then, and nothing of them is parked there. Who has a notice already keeps that. Returns how many leases were
  * told of.
  */
 export async function vacate(

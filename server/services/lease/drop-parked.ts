@@ -5,7 +5,8 @@ import { isAbandoned } from "./owners.ts";
 
 /**
  * Leases that ended on this server with memory parked for an owner that is gone (its workspace was stopped, or no
- * longer lists it). Their memory counts as dropped from here on; the caller tells gpud. Returns their ids.
+ * longer lists it), or that has been told that the server goes out of service and has had the time to save it. Their
+ * memory counts as dropped from here on; the caller tells gpud. Returns their ids.
  */
 export async function dropParked(ctx: Context, input: { serverId: string }): Promise<string[]> {
   authorize(ctx.principal, "gpu-server.control", { serverId: input.serverId });
@@ -16,7 +17,11 @@ export async function dropParked(ctx: Context, input: { serverId: string }): Pro
     .leftJoin(workspaceOwners, eq(workspaceOwners.workspaceId, leases.workspaceId))
     .where(and(eq(leases.serverId, input.serverId), eq(leases.state, "ended"), gt(leases.parkedBytes, 0)));
   const ids = parked
-    .filter(({ lease, desired, owners }) => isAbandoned(lease, desired === "running", owners))
+    .filter(({ lease, desired, owners }) => {
+      const { noticeFor, releaseAt } = lease;
+      const isOver = noticeFor === null && releaseAt !== null && releaseAt <= ctx.now();
+      return isOver || isAbandoned(lease, desired === "running", owners);
+    })
     .map(({ lease }) => lease.id);
   if (ids.length > 0) await ctx.db.update(leases).set({ parkedBytes: 0 }).where(inArray(leases.id, ids));
   return ids;

@@ -19,8 +19,9 @@ export type Ending = { by: Context; leaseId: string; workspaceId?: string; how: 
 
 /**
  * Marks leases `ending`; the broker that holds their gpud's control connection hears of it (topic `ending`) and tells
- * gpud. Needs no lock: what they hold still counts until gpud has confirmed. A lease of several GPUs ends as a whole. All
- * of it is one statement. Returns all rows that it changed.
+ * gpud. Needs no lock: what they hold still counts until gpud has confirmed. A lease of several GPUs ends as a whole.
+ * Nothing stays parked on a server whose holders were told that it goes out of service: they would be sent back there for
+ * it, where nobody may borrow. All of it is one statement. Returns all rows that it changed.
  */
 export async function beginEnds(db: Database | Transaction, endings: readonly Ending[]): Promise<EndedRow[]> {
   if (endings.length === 0) return [];
@@ -45,8 +46,9 @@ export async function beginEnds(db: Database | Transaction, endings: readonly En
         and l.state in ('granted', 'active', 'unreachable') order by l.id for update of l
     ),
     changed as (
-      update leases l set state = 'ending', ending_at = parts.at, end_mode = parts.mode, end_reason = parts.reason,
-        end_note = parts.note
+      update leases l set state = 'ending', ending_at = parts.at,
+        end_mode = case when l.notice_for is null and l.release_at is not null then 'kill' else parts.mode end,
+        end_reason = parts.reason, end_note = parts.note
       from parts where l.id = parts.part and l.id = any(array(select part from parts))
       returning l.*, parts.*
     ),

@@ -337,8 +337,9 @@ fn held(process: &'static Process, lease: &Value) -> Vec<(Device, Part)> {
     process.devices().filter_map(|device| Some((device, part_of(&*device.any_session()?)?))).collect()
 }
 
-/// `detach`: gives the lease back; live memory stays parked at gpud. A lease that the broker could not take back stays
-/// in use, and detaching can be tried again.
+/// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer is what did not (the
+/// server goes out of service, or has no room for it); of several GPUs the answer is the first one's. A lease that the
+/// broker could not take back stays in use, and detaching can be tried again.
 pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     let _one = process.changing.lock().unwrap_or_else(PoisonError::into_inner);
     let lease = process.owner.state().lease.clone();
@@ -352,7 +353,8 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
         let _ = session.connection.call(&ContextSynchronize);
         session.park();
     }
-    let answer = ask(Method::Delete, &format!("/v1/leases/{id}?park=1"));
+    let used = sessions.iter().find(|session| session.lease_id() == id).map_or(0, |session| session.used_bytes());
+    let mut answer = ask(Method::Delete, &format!("/v1/leases/{id}?park=1"));
     // A lease that the broker does not know is over.
     if let Err(error) = &answer
         && string(error, "code").as_deref() != Some("not-found")
@@ -365,6 +367,11 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
         *parked_on(device) = Some(part.gpu);
     }
     process.owner.state().lease = None;
+    if let Ok(answer) = &mut answer
+        && answer["parkedBytes"] == 0
+    {
+        answer["lostBytes"] = json!(used);
+    }
     answer
 }
 
