@@ -33,6 +33,9 @@ const schema = z.object({
   /** With both of these files (PEM) the broker speaks HTTPS itself. */
   SLUICE_BROKER_TLS_CERTIFICATE: z.string().min(1).optional(),
   SLUICE_BROKER_TLS_KEY: z.string().min(1).optional(),
+  /** The same for its internal port alone, which has those of above otherwise. */
+  SLUICE_BROKER_INTERNAL_TLS_CERTIFICATE: z.string().min(1).optional(),
+  SLUICE_BROKER_INTERNAL_TLS_KEY: z.string().min(1).optional(),
   /** Where broker and gateway listen: this machine alone, or `0.0.0.0` in a container behind what ends TLS. */
   SLUICE_LISTEN: z.union([z.ipv4(), z.ipv6()]).default("127.0.0.1"),
   /** A workspace's hostname is `<id>.<SLUICE_GATEWAY_HOST>`. */

@@ -146,58 +146,95 @@ it("lets workspaces ask whom the values name for names, else the cluster's own D
   expect(made.network.to).toContainEqual({ addresses: "0.0.0.0/0", ports: [443] });
 }, 60_000);
 
-it("has Prometheus ask the broker's service, by a name that its certificate has", async () => {
-  type Monitor = KubernetesObject & {
-    spec: {
-      selector: { matchLabels: Record<string, string> };
-      endpoints: { port: string; scheme: string; tlsConfig: { serverName: string; ca?: object } }[];
-    };
-  };
-  const monitorOf = (made: KubernetesObject[]) => made.find(({ kind }) => kind === "ServiceMonitor") as Monitor;
-  const made = await template({
-    ...values,
-    metrics: { serviceMonitor: { enabled: true, labels: { release: "prom" } } },
-  });
-  const { metadata, spec } = monitorOf(made);
-  expect(metadata?.labels).toMatchObject({ release: "prom" });
-  const selected = (made.filter(({ kind }) => kind === "Service") as V1Service[]).filter((service) =>
-    Object.entries(spec.selector.matchLabels).every(([name, value]) => service.metadata?.labels?.[name] === value),
+/** Whom the settings have workspaces trust, and whom the cluster trusts at the broker's internal service. */
+const authorities = (made: KubernetesObject[]) => {
+  const { data } = made.find((one) => one.metadata?.name === "sluice-settings") as V1ConfigMap;
+  return [data?.["ca.crt"], data?.["internal-ca.crt"]];
+};
+const pem = (made: KubernetesObject[], name: string, key: string) => {
+  const secret = made.find((one) => one.kind === "Secret" && one.metadata?.name === name) as V1Secret;
+  return Buffer.from(secret.data?.[key] ?? "", "base64").toString();
+};
+const secretsOf = (made: KubernetesObject[]) =>
+  made.flatMap(({ kind, metadata }) => (kind === "Secret" ? (metadata?.name ?? "") : []));
+
+/** Who asks the broker from inside the cluster alone: Prometheus, and the API server for its webhook. */
+function askers(made: KubernetesObject[]) {
+  const all = <T extends KubernetesObject>(kind: string) => made.filter((one) => one.kind === kind) as T[];
+  const [hook] = all<V1MutatingWebhookConfiguration>("MutatingWebhookConfiguration");
+  const [monitor] = all<Monitor>("ServiceMonitor");
+  const { selector, endpoints } = monitor?.spec ?? { selector: { matchLabels: {} }, endpoints: [] };
+  const selected = all<V1Service>("Service").filter((service) =>
+    Object.entries(selector.matchLabels).every(([name, value]) => service.metadata?.labels?.[name] === value),
   );
-  expect(selected.map((service) => service.metadata?.name)).toEqual(["sluice-broker"]);
-  const [endpoint] = spec.endpoints;
-  expect(selected[0]?.spec?.ports?.map(({ name }) => name)).toContain(endpoint?.port);
-  expect(endpoint).toMatchObject({ port: "internal", path: "/metrics", scheme: "https" });
-  const tls = made.find((one) => one.metadata?.name === "sluice-broker-tls") as V1Secret;
-  const certificate = new X509Certificate(Buffer.from(tls.data?.["tls.crt"] ?? "", "base64"));
-  const { serverName = "", ca } = endpoint?.tlsConfig ?? {};
-  expect(certificate.checkHost(serverName)).toBe(serverName);
-  expect(ca).toEqual({ configMap: { name: "sluice-settings", key: "ca.crt" } });
-  const authority = (one: KubernetesObject[]) =>
-    (one.find((object) => object.metadata?.name === "sluice-settings") as V1ConfigMap).data?.["ca.crt"];
-  expect(authority(made)).toBe(Buffer.from(tls.data?.["ca.crt"] ?? "", "base64").toString());
+  return { monitor, selected, endpoint: endpoints[0], configs: hook?.webhooks?.map((one) => one.clientConfig) };
+}
+type Monitor = KubernetesObject & {
+  spec: {
+    selector: { matchLabels: Record<string, string> };
+    endpoints: { port: string; scheme: string; tlsConfig: { serverName: string; ca?: object } }[];
+  };
+};
+
+it("has Prometheus and the API server ask the broker at a service of its own, by a name that its certificate has", async () => {
+  const host = "sluice-broker-internal.default.svc";
+  const metrics = { serviceMonitor: { enabled: true, labels: { release: "prom" } } };
+  // However the broker itself is reached, and whoever vouches for that.
   const known = { url: "https://broker.example.com:8443", tls: { existingSecret: "known" } };
-  expect(monitorOf(await template({ ...values, broker: known })).spec.endpoints[0]?.tlsConfig).toEqual({
-    serverName: "broker.example.com",
-  });
-  // One that somebody else has made, of an authority of their own.
-  const workspaces = { certificateAuthority: "-----BEGIN CERTIFICATE-----\nX" };
-  const theirs = { broker: { tls: { existingSecret: "theirs" } }, pods: { enabled: true }, workspaces };
+  const service = { type: "LoadBalancer", port: 3003 };
+  for (const broker of [{}, known, { ...known, service }]) {
+    const made = await template({ ...values, metrics, broker, pods: { enabled: true } });
+    const { monitor, selected, endpoint, configs } = askers(made);
+    expect(monitor?.metadata?.labels).toMatchObject({ release: "prom" });
+    const [internal, ...others] = selected;
+    expect([internal?.metadata?.name, internal?.spec?.type, others]).toEqual(["sluice-broker-internal", undefined, []]);
+    expect(internal?.spec?.ports).toEqual([{ name: "internal", port: 3003, targetPort: "internal" }]);
+    const main = made.find(({ kind, metadata }) => kind === "Service" && metadata?.name === "sluice-broker");
+    expect((main as V1Service).spec?.ports?.map(({ name }) => name)).toEqual(["main"]);
+    expect(endpoint).toMatchObject({ port: "internal", path: "/metrics", scheme: "https" });
+    const ca = { configMap: { name: "sluice-settings", key: "internal-ca.crt" } };
+    expect(endpoint?.tlsConfig).toEqual({ serverName: host, ca });
+    const certificate = pem(made, "sluice-broker-internal-tls", "tls.crt");
+    expect(new X509Certificate(certificate).checkHost(host)).toBe(host);
+    expect(authorities(made)[1]).toBe(certificate);
+    const asked = { name: "sluice-broker-internal", namespace: "default", port: 3003 };
+    const config = {
+      service: { ...asked, path: "/v1/kubernetes/admission" },
+      caBundle: Buffer.from(certificate).toString("base64"),
+    };
+    expect(configs).toEqual([config, config]);
+    await isTaken(made.filter(({ kind }) => kind !== "ServiceMonitor"));
+  }
+}, 120_000);
+
+it("trusts whom the values name for the broker's certificates, and makes none of its own then", async () => {
+  const certificate = (name: string) => `-----BEGIN CERTIFICATE-----\n${name}`;
+  const own = await template(values);
+  expect(authorities(own)[0]).toBe(pem(own, "sluice-broker-tls", "ca.crt"));
+  const workspaces = { certificateAuthority: certificate("X") };
+  const theirs = { broker: { tls: { existingSecret: "theirs" } }, workspaces };
   const trusting = await template({ ...values, ...theirs });
-  expect(authority(trusting)).toBe(workspaces.certificateAuthority);
   expect(settingsOf(trusting)).toMatchObject(workspaces);
-  expect(monitorOf(trusting).spec.endpoints[0]?.tlsConfig.ca).toEqual(ca);
-  expect(trusting.map(({ kind, metadata }) => `${kind} ${metadata?.name}`)).not.toContain("Secret sluice-broker-tls");
-  const [hook] = trusting.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
-  expect(hook?.webhooks?.[0]?.clientConfig).toEqual({
-    service: { name: "sluice-broker", namespace: "default", port: 3003, path: "/v1/kubernetes/admission" },
-    caBundle: Buffer.from(workspaces.certificateAuthority).toString("base64"),
-  });
-  // One of an authority that everybody knows, which vouches for no name inside the cluster.
-  const public_ = await template({ ...values, broker: known, pods: { enabled: true } });
-  const [asked] = public_.filter(({ kind }) => kind?.startsWith("Mutating")) as V1MutatingWebhookConfiguration[];
-  const url = "https://broker.example.com:3003/v1/kubernetes/admission";
-  expect(asked?.webhooks?.map(({ clientConfig }) => clientConfig)).toEqual([{ url }, { url }]);
-}, 60_000);
+  expect(authorities(trusting)[0]).toBe(workspaces.certificateAuthority);
+  expect(secretsOf(trusting)).not.toContain("sluice-broker-tls");
+  const internal = (tls: object) => ({ broker: { ...theirs.broker, internal: { tls } }, pods: { enabled: true } });
+  const existingSecret = "inner";
+  const named = { existingSecret, certificateAuthority: certificate("Y") };
+  for (const [tls, authority] of [
+    [{ existingSecret }, workspaces.certificateAuthority],
+    [named, named.certificateAuthority],
+  ] as const) {
+    const made = await template({ ...values, workspaces, ...internal(tls) });
+    expect(authorities(made)).toEqual([workspaces.certificateAuthority, authority]);
+    expect(askers(made).configs?.[0]?.caBundle).toBe(Buffer.from(authority).toString("base64"));
+    expect(secretsOf(made)).not.toContain("sluice-broker-internal-tls");
+    const deployment = made.find(({ kind, metadata }) => kind === "Deployment" && metadata?.name === "sluice-broker");
+    const volumes = (deployment as V1Deployment).spec?.template.spec?.volumes ?? [];
+    expect(volumes.flatMap(({ secret }) => secret?.secretName ?? [])).toEqual(["theirs", "inner"]);
+  }
+  const unknown = template({ ...values, ...internal({ existingSecret }) });
+  await expect(unknown).rejects.toThrow("broker.internal.tls.certificateAuthority says who has signed");
+}, 120_000);
 
 it("sends the broker what asks for a GPU by a label, each pod once", async () => {
   const made = await template({ ...values, metrics: {}, pods: { enabled: true } });
@@ -375,6 +412,8 @@ it("refuses values that it does not know", async () => {
   const workspaces = (more: object) => template({ ...values, workspaces: more });
   await expect(workspaces({ startSecond: 5 })).rejects.toThrow("'startSecond' not allowed");
   await expect(workspaces({ home: { size: "much" } })).rejects.toThrow(/home.size/);
+  // As `--reuse-values` has it after a release whose chart did not know them.
+  await expect(template({ ...values, placement: null, networkPolicy: null })).rejects.toThrow(/placement/);
 });
 
 it("is refused where another release has the same prefix for its teams' namespaces", async () => {
@@ -396,3 +435,21 @@ it("is refused where another release has the same prefix for its teams' namespac
     "sluice.dev/namespace-prefix": "once",
   });
 });
+
+it("is refused with another prefix than the one that its teams have namespaces by", async () => {
+  const name = "default:sluice-broker";
+  const annotations = {
+    ...{ "meta.helm.sh/release-namespace": "default", "meta.helm.sh/release-name": "sluice" },
+    "sluice.dev/namespace-prefix": "first",
+  };
+  const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name, annotations } };
+  await cluster.objects.create(role);
+  onTestFinished(async () => void (await cluster.objects.delete(role)));
+  const asked = ["--dry-run=server", "--kubeconfig", cluster.kubeconfig];
+  const withPrefix = async (namespacePrefix: string) =>
+    await template({ ...values, workspaces: { namespacePrefix } }, ...asked);
+  await expect(withPrefix("other")).rejects.toThrow(/namespaces of this release's teams begin with first/);
+  expect((await withPrefix("first")).find(({ kind }) => kind === "ClusterRole")?.metadata?.annotations).toMatchObject({
+    "sluice.dev/namespace-prefix": "first",
+  });
+}, 60_000);

@@ -30,8 +30,12 @@ export type BrokerOptions = {
   /** What runs workspaces here, for whoever asks whether all is well. */
   launchers?: ReadonlyMap<string, Launcher>;
   /** Certificate and key (PEM) to speak HTTPS with. */
-  tls?: { cert: string; key: string };
+  tls?: Certificate;
+  /** Others for the internal port. */
+  internalTls?: Certificate;
 };
+
+export type Certificate = { cert: string; key: string };
 
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const { database, log } = options;
@@ -42,15 +46,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const metrics = createMetrics(database.db, () => control.connected());
   // Clients keep their connection between long polls.
   const times = { requestTimeout: 60_000, keepAliveTimeout: 65_000 };
-  const serverOf = (routes: Route[]) => {
+  const serverOf = (routes: Route[], tls = options.tls) => {
     const router = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
-    return options.tls === undefined
-      ? createServer(times, router)
-      : createSecureServer({ ...times, ...options.tls }, router);
+    return tls === undefined ? createServer(times, router) : createSecureServer({ ...times, ...tls }, router);
   };
   const launchers = options.launchers ?? new Map<string, Launcher>();
   const server = serverOf(brokerRoutes({ watch: watchers.watch, signer, metrics, launchers }));
-  const internal = serverOf(internalRoutes(metrics));
+  const internal = serverOf(internalRoutes(metrics), options.internalTls);
   server.on("upgrade", (request, socket, head: Buffer) => {
     // Whoever knocks may hang up at any moment, and may ask for anything that is no address at all.
     socket.on("error", () => socket.destroy());

@@ -8,7 +8,7 @@ import { configuredLaunchers } from "#server/launchers/configured.ts";
 import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
 import type { Live } from "#server/live.ts";
 import { logger } from "#server/log.ts";
-import { startBroker } from "./broker.ts";
+import { type BrokerOptions, type Certificate, startBroker } from "./broker.ts";
 import { startDatasetMeasuring } from "./dataset-measuring.ts";
 import { startEnvironmentChecks } from "./environment-check/loop.ts";
 import { startWorkspaceWatch } from "./workspace-watch.ts";
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
     port: env().SLUICE_BROKER_PORT,
     internalPort: env().SLUICE_BROKER_INTERNAL_PORT,
     host: env().SLUICE_LISTEN,
-    ...(await certificate()),
+    ...(await certificates()),
   });
   const reconciler = await startReconciler(database, { launchers, log: logger("reconciler") });
   const cluster = await followCluster(broker.live);
@@ -68,12 +68,18 @@ async function followCluster(live: Live) {
   return startClusterWatch({ database, live, log: logger("cluster"), settings });
 }
 
-async function certificate() {
-  const { SLUICE_BROKER_TLS_CERTIFICATE: cert, SLUICE_BROKER_TLS_KEY: key } = env();
-  if (cert === undefined && key === undefined) return {};
-  if (cert === undefined || key === undefined)
-    throw new Error("SLUICE_BROKER_TLS_CERTIFICATE and SLUICE_BROKER_TLS_KEY are set together, or neither is.");
-  return { tls: { cert: await readFile(cert, "utf8"), key: await readFile(key, "utf8") } };
+async function certificates(): Promise<Pick<BrokerOptions, "tls" | "internalTls">> {
+  const [tls, internalTls] = [await certificateOf("BROKER_TLS"), await certificateOf("BROKER_INTERNAL_TLS")];
+  return { ...(tls && { tls }), ...(internalTls && { internalTls }) };
+}
+
+async function certificateOf(port: "BROKER_TLS" | "BROKER_INTERNAL_TLS"): Promise<Certificate | undefined> {
+  const [certificate, key] = [`SLUICE_${port}_CERTIFICATE`, `SLUICE_${port}_KEY`] as const;
+  const { [certificate]: certificateFile, [key]: keyFile } = env();
+  if (certificateFile === undefined && keyFile === undefined) return undefined;
+  if (certificateFile === undefined || keyFile === undefined)
+    throw new Error(`${certificate} and ${key} are set together, or neither is.`);
+  return { cert: await readFile(certificateFile, "utf8"), key: await readFile(keyFile, "utf8") };
 }
 
 process.on("unhandledRejection", (error) => log.error({ err: error }, "unhandled rejection"));

@@ -44,6 +44,15 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- .Values.broker.tls.existingSecret | default (printf "%s-broker-tls" (include "sluice.name" .)) }}
 {{- end }}
 
+{{- /* Where the cluster asks the broker: Prometheus, and its API server. No workspace and no GPU server does. */ -}}
+{{- define "sluice.brokerInternal" -}}
+{{- include "sluice.name" . }}-broker-internal
+{{- end }}
+
+{{- define "sluice.brokerInternalTlsSecret" -}}
+{{- .Values.broker.internal.tls.existingSecret | default (printf "%s-tls" (include "sluice.brokerInternal" .)) }}
+{{- end }}
+
 {{- /* Whether somebody else than the world vouches for the broker: ca.crt of the settings says who. */ -}}
 {{- define "sluice.hasAuthority" -}}
 {{- if or (not .Values.broker.tls.existingSecret) .Values.workspaces.certificateAuthority }}yes{{ end }}
@@ -139,7 +148,7 @@ capabilities: { drop: [ALL] }
 
 {{- /* A deployment, its service and its disruption budget:
        (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "keys" … "environment" … "mounts" … "volumes" … "account" …
-        "internalPort" … (what is asked by the cluster and by nobody else),
+        "internalPort" … (what is asked by the cluster and by nobody else, at a service of its own),
         "drainSeconds" (so long a pod goes on when it has been taken out of the service)). */ -}}
 {{- define "sluice.deployment" -}}
 {{- $name := printf "%s-%s" (include "sluice.name" .root) .component }}
@@ -226,9 +235,6 @@ spec:
   selector: {{- include "sluice.selector" . | nindent 4 }}
   ports:
     - { name: main, port: {{ .values.service.port }}, targetPort: main }
-    {{- with .internalPort }}
-    - { name: internal, port: {{ . }}, targetPort: internal }
-    {{- end }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
