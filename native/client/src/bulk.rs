@@ -323,6 +323,20 @@ impl Connection {
         }
     }
 
+    /// Waits until every copy has ended that was begun by now and goes on by itself.
+    pub fn finish_copies(&self) {
+        let bulk = &self.bulk;
+        let last = bulk.next.load(Ordering::Acquire);
+        let mut copies = bulk.under_way.lock();
+        if copies.is_empty() {
+            return;
+        }
+        self.want_reader();
+        while copies.keys().any(|transfer| *transfer <= last) {
+            copies = bulk.under_way.ended.wait(copies).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// With its lanes open, or None when they cannot be opened.
     fn opened(self: &Arc<Self>) -> Option<&Bulk> {
         let bulk = &self.bulk;

@@ -170,6 +170,17 @@ fn pinned_copies_do_not_wait(proxy: &Proxy, address: u64, stream: usize, functio
             assert!(target.data() == pattern(400 + round, BYTES), "bytes changed in round {round}");
         }
 
+        // Who frees memory of the device may know by that, as by a driver, that the copies before have ended.
+        for bytes in [4096, BULK_IN_BYTES] {
+            let freed = alloc(4096);
+            target.data().fill(0);
+            count(function, second / 2, stream);
+            assert_eq!(sluice_cuMemcpyDtoHAsync_v2(target.0.cast(), address, bytes, stream), 0);
+            assert_eq!((sluice_cuStreamQuery(stream), target.0.read()), (600, 0));
+            assert_eq!(sluice_cuMemFree_v2(freed), 0);
+            assert!(target.data()[..bytes] == pattern(403, BYTES)[..bytes], "freed before {bytes} bytes were there");
+        }
+
         // Freed with a copy under way.
         count(function, second / 2, stream);
         assert_eq!(sluice_cuMemcpyHtoDAsync_v2(address, source.0.cast(), BYTES, stream), 0);

@@ -79,6 +79,10 @@ pub unsafe fn cuMemFree_v2(address: u64) -> CudaResult {
         return Ok(());
     }
     capture::unsafe_call(process)?;
+    // A driver waits for what runs on the device, and programs may know by it that the bytes are in their memory.
+    if let Some(session) = process.device_at(address).and_then(Device::any_session) {
+        session.connection.finish_copies();
+    }
     free(process, address)
 }
 
