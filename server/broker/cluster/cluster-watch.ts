@@ -17,11 +17,11 @@ import {
   type Watched,
   type WatchOptions,
 } from "#server/launchers/kubernetes/cluster-client.ts";
+import { answers } from "#server/launchers/kubernetes/eligible.ts";
 import { hasEnded, podEvent, refusalOf } from "#server/launchers/kubernetes/pods/pod-states.ts";
 import { GPU_LABEL } from "#server/launchers/kubernetes/pods/wish.ts";
 import { copyPullSecrets, podCopies } from "#server/launchers/kubernetes/pull-secrets.ts";
 import type { KubernetesSettings } from "#server/launchers/kubernetes/settings.ts";
-import { answers } from "#server/launchers/kubernetes/states.ts";
 import { putTeams } from "#server/launchers/kubernetes/teams.ts";
 import type { Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";

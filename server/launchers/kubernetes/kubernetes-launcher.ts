@@ -17,6 +17,7 @@ import type {
 } from "#server/launchers/launcher.ts";
 import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
+import { BoundPods } from "./bound-pods.ts";
 import {
   ClusterClient,
   isForbidden,
@@ -28,6 +29,7 @@ import {
 } from "./cluster-client.ts";
 import { isAsPut } from "./drift.ts";
 import { applyHome } from "./home.ts";
+import { addTo, type Room } from "./missing.ts";
 import {
   belongingsAmong,
   datasetObjectName,
@@ -61,7 +63,7 @@ import {
   stillThere,
 } from "./states.ts";
 import { putTeam } from "./teams.ts";
-import { isUnscheduled, unscheduledSentence, waitsForVolume } from "./unscheduled.ts";
+import { isUnscheduled, lacksRoom, unscheduledSentence, waitsForVolume } from "./unscheduled.ts";
 import { missingDriver, volumeNews } from "./volume-news.ts";
 
 /** A pod that is asked to end gets ten seconds, and its node a little more to say so. */
@@ -80,6 +82,9 @@ const FOLLOWED_LINES = 500;
 
 /** So long after they were put are a team's objects taken to be there as they should. */
 const TEAM_MS = 10 * 60_000;
+
+/** No sentence waits longer for how much room a pod misses. */
+const ROOM_MS = 3_000;
 
 /** So often a start asks a cluster again that does not answer. */
 const ASK_AGAIN_MS = 1_000;
@@ -105,6 +110,7 @@ export class KubernetesLauncher implements Launcher {
   readonly #applying;
   readonly #log: Logger;
   readonly #places: PlaceWatch;
+  readonly #bound: BoundPods;
   /** Workspaces that we are stopping: what goes with them was deleted by nobody else. */
   readonly #stopping = new Set<string>();
   /** Why pods went that somebody else deleted, and the pods. */
@@ -130,6 +136,7 @@ export class KubernetesLauncher implements Launcher {
       remove: client.remove.bind(client),
     };
     this.#places = new PlaceWatch(this.#client, settings, log);
+    this.#bound = new BoundPods(client.core, log);
   }
 
   async isolation(): Promise<Isolation> {
@@ -559,11 +566,21 @@ export class KubernetesLauncher implements Launcher {
     };
   }
 
-  /** What a pod waits for; of a volume, which and why, and of a node, whether there is one that is large enough. */
+  /** What a pod waits for; of a volume, which and why, and of a node, whether one is large enough and how much is missing. */
   async #inWords(pod: V1Pod, sentence: string): Promise<string> {
     if (!isUnscheduled(pod)) return sentence;
-    if (!waitsForVolume(pod)) return unscheduledSentence(pod, (await this.#watch()).nodes.all());
-    return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
+    if (waitsForVolume(pod)) return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
+    const { nodes, pods } = await this.#watch();
+    if (!lacksRoom(pod, nodes.all())) return unscheduledSentence(pod, nodes.all());
+    const late = sleep(ROOM_MS, undefined, { ref: false });
+    return unscheduledSentence(pod, nodes.all(), await Promise.race([this.#roomFor(pod, pods), late]));
+  }
+
+  /** What others leave of the nodes, ours as they are watched; undefined where that cannot be known. */
+  async #roomFor(pod: V1Pod, ours: Watched<V1Pod>): Promise<Room | undefined> {
+    const [others, volumes] = await Promise.all([this.#bound.others(), this.#places.volumesOf(pod)]);
+    if (others === undefined || volumes === undefined) return undefined;
+    return { taken: [others, addTo(new Map(), ours.all())], volumes: volumes.map(({ where }) => where) };
   }
 
   async #untilReady(spec: WorkspaceSpec, waiting: Waiting): Promise<void> {

@@ -6,10 +6,11 @@ import {
   type KubernetesObject,
   PatchStrategy,
   type V1NetworkPolicy,
+  type V1Node,
   type V1Pod,
   type V1Service,
 } from "@kubernetes/client-node";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { usageWithin } from "#server/jupyter/usage.ts";
 import { EXAMPLES } from "#server/launchers/local/examples.ts";
@@ -30,12 +31,14 @@ const settings = smallSettings(cluster, "sluice", {
     "no-image": { image: "localhost/is-not-there:1", size: "small" },
     "too-large": { image: cluster.workspaceImage, size: "large", pull: "Never" },
     "no-room": { image: cluster.workspaceImage, size: "wide", pull: "Never" },
+    "one-core": { image: cluster.workspaceImage, size: "core", pull: "Never" },
     "ends-at-once": { image: "localhost/pause:1", size: "small", pull: "Never" },
   },
   sizes: {
     small: SMALL,
     large: { ...SMALL, memory: { request: "256Mi", limit: "64Gi" } },
     wide: { ...SMALL, cpu: { request: "500", limit: "500" } },
+    core: { ...SMALL, cpu: { request: "1", limit: "2" } },
   },
   team: { quota: { "limits.memory": "6Gi" } },
   startSeconds: 60,
@@ -340,13 +343,56 @@ it("names the quota that is used up", async () => {
   );
 });
 
-it("names what no node has, while it waits", async () => {
+it("names what no node has, and how much of it is missing, while it waits", async () => {
   const id = await launch("no room", "no-room");
+  const sentence =
+    /No node has room for this workspace: too little CPU \(it asks for 500, and the largest node has ([\d.]+), so ([\d.]+) are missing\) on 1 of 1 node\. It cannot start like this/;
+  await expect.poll(() => told(id), { timeout: 30_000, interval: 100 }).toMatch(sentence);
+  const [, most, missing] = sentence.exec(await told(id)) ?? [];
+  expect(Number(most) + Number(missing)).toBeCloseTo(500);
+  await stop(world.member.ctx, { id });
+  await observed(id, "stopped");
+});
+
+/** Thousandths of a processor that the node has and nobody has asked for. */
+async function freeMilli(): Promise<number> {
+  const milli = (cpu = "0") => (cpu.endsWith("m") ? Number(cpu.slice(0, -1)) : Number(cpu) * 1000);
+  const node = await cluster.objects.read<V1Node>({ apiVersion: "v1", kind: "Node", metadata: { name: "node-1" } });
+  const { items } = await cluster.objects.list<V1Pod>("v1", "Pod");
+  const there = items.filter(
+    ({ spec, status }) => spec?.nodeName === "node-1" && !["Succeeded", "Failed"].includes(status?.phase ?? ""),
+  );
+  const asked = there.flatMap(({ spec }) => spec?.containers ?? []).map(({ resources }) => resources?.requests?.cpu);
+  return asked.reduce((left, cpu) => left - milli(cpu), milli(node.status?.allocatable?.cpu));
+}
+
+it("says how much is missing on a node that is large enough and full, and starts when there is room", async () => {
+  const fills = {
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "fills", namespace: "default" } },
+    spec: {
+      ...{ automountServiceAccountToken: false, terminationGracePeriodSeconds: 0 },
+      containers: [
+        {
+          ...{ name: "fills", image: "localhost/pause:1", imagePullPolicy: "Never" },
+          resources: { requests: { cpu: `${(await freeMilli()) - 400}m` } },
+        },
+      ],
+    },
+  };
+  await cluster.objects.create(fills);
+  const giveBack = async () => await cluster.objects.delete(fills, undefined, undefined, 0).catch(() => undefined);
+  onTestFinished(async () => void (await giveBack()));
   await expect
-    .poll(() => told(id), { timeout: 30_000, interval: 100 })
-    .toMatch(
-      /No node has room for this workspace: too little CPU \(it asks for 500, and the largest node has \d+m?\) on 1 of 1 node\. It cannot start like this/,
+    .poll(async () => (await cluster.objects.read<V1Pod>(fills)).spec?.nodeName, { timeout: 20_000, interval: 200 })
+    .toBe("node-1");
+  const id = await launch("full", "one-core");
+  await expect
+    .poll(() => told(id), { timeout: 30_000, interval: 200 })
+    .toContain(
+      "No node has room for this workspace: too little CPU (it asks for 1) on 1 of 1 node. The node with the most left for it has 0.4 CPU free, so 0.6 CPU are missing. It starts when there is room",
     );
+  await giveBack();
+  await observed(id, "running$");
   await stop(world.member.ctx, { id });
   await observed(id, "stopped");
 });

@@ -1,72 +1,17 @@
 /** Whether a workspace can leave its node, and how much notice its people still have. Pure but for what it remembers. */
-import type {
-  V1Node,
-  V1NodeSelector,
-  V1NodeSelectorRequirement,
-  V1Pod,
-  V1Taint,
-  V1Toleration,
-} from "@kubernetes/client-node";
+import type { V1Node, V1Pod } from "@kubernetes/client-node";
 import { readAmount } from "./amount.ts";
-import { answers } from "./states.ts";
+import { isOpenTo, type Places } from "./eligible.ts";
+import { requestOf } from "./pod-requests.ts";
 
 /**
  * Whether a node could take a pod, as far as node and pod say: what others already use there is known to the scheduler
- * alone. `volumes`: where the pod's volumes can be used, undefined for anywhere.
+ * alone.
  */
-export function fits(node: V1Node, pod: V1Pod, volumes: readonly (V1NodeSelector | undefined)[] = []): boolean {
-  const labels = node.metadata?.labels ?? {};
-  const selected = Object.entries(pod.spec?.nodeSelector ?? {}).every(([key, value]) => labels[key] === value);
-  const tolerated = (node.spec?.taints ?? []).every((taint) => isTolerated(taint, pod.spec?.tolerations ?? []));
-  const open = answers(node) && node.spec?.unschedulable !== true;
-  return open && selected && tolerated && hasRoom(node, pod) && volumes.every((where) => admits(where, node));
-}
-
-function isTolerated({ key, value, effect }: V1Taint, tolerations: readonly V1Toleration[]): boolean {
-  if (effect === "PreferNoSchedule") return true;
-  return tolerations.some((one) => {
-    if (one.effect !== undefined && one.effect !== effect) return false;
-    if (one.operator === "Exists") return one.key === undefined || one.key === key;
-    return one.key === key && (one.value ?? "") === (value ?? "");
-  });
-}
-
-function hasRoom(node: V1Node, pod: V1Pod): boolean {
+export function fits(node: V1Node, pod: V1Pod, volumes: Places = []): boolean {
   const there = node.status?.allocatable ?? {};
-  const asked = (name: string) =>
-    (pod.spec?.containers ?? []).reduce((sum, { resources }) => sum + readAmount(resources?.requests?.[name]), 0);
-  return ["cpu", "memory"].every((name) => asked(name) <= readAmount(there[name]));
-}
-
-/** Whether a volume can be used on a node: one of its terms has to hold, and of that everything. */
-export function admits(selector: V1NodeSelector | undefined, node: V1Node): boolean {
-  if (selector === undefined) return true;
-  const labels = node.metadata?.labels ?? {};
-  const fields = { "metadata.name": node.metadata?.name ?? "" };
-  return selector.nodeSelectorTerms.some(
-    ({ matchExpressions = [], matchFields = [] }) =>
-      matchExpressions.every((one) => holds(one, labels)) && matchFields.every((one) => holds(one, fields)),
-  );
-}
-
-function holds({ key, operator, values = [] }: V1NodeSelectorRequirement, of: Record<string, string>): boolean {
-  const value = of[key];
-  switch (operator) {
-    case "In":
-      return value !== undefined && values.includes(value);
-    case "NotIn":
-      return value === undefined || !values.includes(value);
-    case "Exists":
-      return value !== undefined;
-    case "DoesNotExist":
-      return value === undefined;
-    case "Gt":
-      return Number(value) > Number(values[0]);
-    case "Lt":
-      return Number(value) < Number(values[0]);
-    default:
-      return false;
-  }
+  const isLargeEnough = ["cpu", "memory"].every((name) => requestOf(pod, name) <= readAmount(there[name]));
+  return isLargeEnough && isOpenTo(node, pod, volumes);
 }
 
 /** So long after a node was no longer to be left its people's notice is remembered. */

@@ -30,11 +30,12 @@ import { type KubernetesSettings, leftOutOf, type Peer, type Size } from "./sett
 /** Who changed a field, in the objects' own records. */
 export const FIELD_MANAGER = "sluice";
 
+const [MANAGER, OURS] = ["app.kubernetes.io/managed-by", "sluice"] as const;
 /** On everything of ours. */
-export const MANAGED = { "app.kubernetes.io/managed-by": "sluice" } as const;
-export const SELECTOR = Object.entries(MANAGED)
-  .map(([key, value]) => `${key}=${value}`)
-  .join(",");
+export const MANAGED = { [MANAGER]: OURS };
+export const SELECTOR = `${MANAGER}=${OURS}`;
+/** All else, also what has no such label. */
+export const NOT_OURS = `${MANAGER}!=${OURS}`;
 export const WORKSPACE_LABEL = "sluice.dev/workspace";
 export const TEAM_LABEL = "sluice.dev/team";
 /** On copies of registries' secrets; one that an admin put there has none. */

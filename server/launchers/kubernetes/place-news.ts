@@ -4,9 +4,10 @@ import type { V1Node, V1NodeSelector, V1Pod } from "@kubernetes/client-node";
 import type { PlaceNews } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import type { ClusterClient } from "./cluster-client.ts";
-import { admits, fits, MoveNotices } from "./moves.ts";
+import { admits, answers } from "./eligible.ts";
+import { fits, MoveNotices } from "./moves.ts";
 import type { KubernetesSettings } from "./settings.ts";
-import { answers, isLeft, leavingNews, nodeLost, silentNews, silentSince, unreadyNews, type WayOut } from "./states.ts";
+import { isLeft, leavingNews, nodeLost, silentNews, silentSince, unreadyNews, type WayOut } from "./states.ts";
 import { purposeOf } from "./volume-news.ts";
 
 /** Where the volumes of a pod can be used, undefined for anywhere, and what people know each as. */
@@ -66,7 +67,7 @@ export class PlaceWatch {
   async wayOut(pod: V1Pod, nodes: readonly V1Node[]): Promise<WayOut> {
     const able = nodes.filter((node) => fits(node, pod));
     if (able.length === 0) return { leads: false, why: "no other node can take this workspace" };
-    const volumes = await this.#volumesOf(pod);
+    const volumes = await this.volumesOf(pod);
     if (volumes === undefined) return { leads: false, why: "where else its volumes can be used is not known yet" };
     if (able.some((node) => volumes.every(({ where }) => admits(where, node)))) return { leads: true };
     const bound = volumes.find(({ where }) => !able.some((node) => admits(where, node)));
@@ -110,7 +111,7 @@ export class PlaceWatch {
   }
 
   /** Asked once for each pod that may move, as a volume never changes its place; undefined while it cannot be known. */
-  async #volumesOf(pod: V1Pod): Promise<Volumes | undefined> {
+  async volumesOf(pod: V1Pod): Promise<Volumes | undefined> {
     const { uid = "", namespace = "" } = pod.metadata ?? {};
     const known = this.#volumes.get(uid);
     if (known !== undefined) return known;
@@ -121,10 +122,14 @@ export class PlaceWatch {
       const found = await Promise.all(
         claims.map(async ({ name, purpose }) => ({ purpose, where: await this.#placeOf(namespace, name) })),
       );
-      this.#volumes.set(uid, found);
+      // Before its pod has a node, a volume may have no place yet.
+      if (pod.spec?.nodeName !== undefined) this.#volumes.set(uid, found);
       return found;
     } catch (error) {
-      this.#log.warn({ err: error, namespace, claims }, "where a workspace could move cannot be told; asked again");
+      this.#log.warn(
+        { err: error, namespace, claims },
+        "where the volumes of a workspace can be used cannot be told; asked again",
+      );
       return undefined;
     }
   }

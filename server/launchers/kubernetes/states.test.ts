@@ -1,6 +1,7 @@
 /** The words for what a cluster says; the inputs are what Kubernetes 1.36 writes. */
 import type { V1ContainerStatus, V1Node, V1Pod, V1PodCondition, V1PodStatus } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
+import type { Room } from "./missing.ts";
 import {
   leavingNews,
   mountSentence,
@@ -12,7 +13,7 @@ import {
   silentSince,
   unreadyNews,
 } from "./states.ts";
-import { unscheduledSentence, volumeSentence } from "./unscheduled.ts";
+import { lacksRoom, unscheduledSentence, volumeSentence } from "./unscheduled.ts";
 
 const base: V1Pod = {
   metadata: { name: "ws-1" },
@@ -227,22 +228,103 @@ it.each(spoken)("says what to do when %s", (_, given, kind, sentence) => {
   expect(podState(given)).toEqual({ kind, sentence });
 });
 
-it("says when no node is large enough, and that waiting does not help", () => {
-  const node = (cpu: string): V1Node => ({ status: { allocatable: { cpu, memory: "32780340Ki" } } });
-  const waits = (what: string) => unscheduled(`0/2 nodes are available: 2 Insufficient ${what}.`);
-  expect(unscheduledSentence(waits("cpu"), [node("3900m"), node("6")])).toBe(
-    "No node has room for this workspace: too little CPU (it asks for 8, and the largest node has 6) on 2 of 2 nodes. It cannot start like this: choose a smaller size, or ask an admin for a larger node.",
-  );
-  expect(unscheduledSentence(waits("cpu"), [node("16"), node("6")])).toContain(
-    "(it asks for 8) on 2 of 2 nodes. It starts",
-  );
-  const large = waits("memory");
-  const [container] = large.spec?.containers ?? [];
-  const asking = {
-    ...large,
-    spec: { containers: [{ name: "workspace", ...container, resources: { requests: { memory: "64Gi" } } }] },
+describe("a pod that no node has room for", () => {
+  const node = (cpu: string, more: V1Node["spec"] = {}): V1Node => ({
+    ...{ metadata: { name: `with-${cpu}`, labels: { pool: "notebooks" } }, spec: more },
+    status: { allocatable: { cpu, memory: "32780340Ki" } },
+  });
+  const waits = (...what: string[]) =>
+    unscheduled(
+      `0/2 nodes are available: ${what.map((each) => `2 ${each}`).join(", ")}. preemption: 0/2 nodes are available: 2 ${what.join(", 2 ")}.`,
+    );
+  const asking = (requests: Record<string, string>, ...what: string[]): V1Pod => {
+    const short = waits(...what);
+    return { ...short, spec: { ...short.spec, containers: [{ name: "workspace", resources: { requests } }] } };
   };
-  expect(unscheduledSentence(asking, [node("16")])).toContain("(it asks for 64Gi, and the largest node has 31.2Gi)");
+  const room = (held: Record<string, Record<string, number>>, volumes: Room["volumes"] = []): Room => ({
+    taken: [new Map(Object.entries(held).map(([name, of]) => [name, new Map(Object.entries(of))]))],
+    volumes,
+  });
+  const GI = 2 ** 30;
+
+  it("hears when none is large enough, by how much, and that waiting does not help", () => {
+    const cpu = waits("Insufficient cpu");
+    expect(unscheduledSentence(cpu, [node("3900m"), node("6")])).toBe(
+      "No node has room for this workspace: too little CPU (it asks for 8, and the largest node has 6, so 2 are missing) on 2 of 2 nodes. It cannot start like this: choose a smaller size, or ask an admin for a larger node.",
+    );
+    expect(unscheduledSentence(cpu, [node("7")])).toContain("the largest node has 7, so 1 is missing)");
+    expect(unscheduledSentence(cpu, [node("16"), node("6")])).toContain("(it asks for 8) on 2 of 2 nodes. It starts");
+    expect(unscheduledSentence(asking({ memory: "64Gi" }, "Insufficient memory"), [node("16")])).toContain(
+      "(it asks for 64Gi, and the largest node has 31.2Gi, so 32.8Gi are missing)",
+    );
+    expect([lacksRoom(cpu, [node("6")]), lacksRoom(cpu, [node("6"), node("16")])]).toEqual([false, true]);
+  });
+
+  it("hears of no larger node that is kept for others, and of one that only is drained or silent now", () => {
+    const cpu = waits("Insufficient cpu");
+    const withTaint = (key: string) => node("64", { taints: [{ key, effect: "NoSchedule" }] });
+    expect(unscheduledSentence(cpu, [node("6"), withTaint("gpu")])).toContain("the largest node has 6");
+    const elsewhere = { ...node("64"), metadata: { labels: { pool: "gpu" } } };
+    expect(unscheduledSentence(cpu, [node("6"), elsewhere])).toContain("the largest node has 6");
+    for (const key of ["node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready"])
+      expect(unscheduledSentence(cpu, [node("6"), withTaint(key)])).toContain("It starts when there is room");
+  });
+
+  it("hears how much is missing on a full node that is large enough, and that it starts when there is room", () => {
+    const held = room({ "with-16": { cpu: 9.5, memory: 0 } });
+    expect(unscheduledSentence(waits("Insufficient cpu"), [node("16")], held)).toBe(
+      "No node has room for this workspace: too little CPU (it asks for 8) on 2 of 2 nodes. The node with the most left for it has 6.5 CPU free, so 1.5 CPU are missing. It starts when there is room; a smaller size, or a stopped workspace, helps at once.",
+    );
+    expect(unscheduledSentence(waits("Insufficient cpu"), [node("16")], room({ "with-16": { cpu: 9 } }))).toContain(
+      "7 CPU free, so 1 CPU is missing. It starts",
+    );
+  });
+
+  it("hears so of each resource, whatever is asked and left", () => {
+    const both = asking({ cpu: "2500m", memory: "4Gi" }, "Insufficient cpu", "Insufficient memory");
+    const told = unscheduledSentence(both, [node("16")], room({ "with-16": { cpu: 14.25, memory: 28 * GI } }));
+    expect(told).toContain(
+      "too little CPU (it asks for 2.5) on 2 of 2 nodes and memory (it asks for 4Gi) on 2 of 2 nodes.",
+    );
+    expect(told).toContain(
+      "has 1.75 CPU and 3.2Gi of memory free, so 0.75 CPU and 756Mi of memory are missing. It starts",
+    );
+    const none = unscheduledSentence(both, [node("16")], room({ "with-16": { cpu: 16, memory: 64 * GI } }));
+    expect(none).toContain("has no CPU and no memory free, so 2.5 CPU and 36.8Gi of memory are missing.");
+    const gpu = { ...node("16"), status: { allocatable: { "example.com/gpu": "4" } } };
+    const taken = room({ "with-16": { "example.com/gpu": 3 } });
+    expect(
+      unscheduledSentence(asking({ "example.com/gpu": "2" }, "Insufficient example.com/gpu"), [gpu], taken),
+    ).toContain(
+      "too little example.com/gpu (it asks for 2) on 2 of 2 nodes. The node with the most left for it has 1 of example.com/gpu free, so 1 of example.com/gpu is missing.",
+    );
+    // Of what no node has enough of, that is said instead.
+    const mixed = asking({ cpu: "20", memory: "4Gi" }, "Insufficient cpu", "Insufficient memory");
+    expect(unscheduledSentence(mixed, [node("16")], room({ "with-16": { cpu: 2, memory: 28 * GI } }))).toContain(
+      "and the largest node has 16, so 4 are missing) on 2 of 2 nodes and memory (it asks for 4Gi) on 2 of 2 nodes. The node with the most left for it has 3.2Gi of memory free, so 756Mi of memory are missing. It cannot start like this",
+    );
+  });
+
+  it("hears so of the node where its files lie", () => {
+    const message =
+      "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match PersistentVolume's node affinity.";
+    const zone: V1Node = { ...node("12"), metadata: { name: "files", labels: { pool: "notebooks", zone: "1" } } };
+    const there = { nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In", values: ["1"] }] }] };
+    const held = { "with-16": { cpu: 9 }, files: { cpu: 10 } };
+    expect(unscheduledSentence(unscheduled(message), [node("16"), zone], room(held, [there]))).toBe(
+      "The node where this workspace's files lie has no room for it: too little CPU (it asks for 8). That node has 2 CPU free, so 6 CPU are missing. It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
+    );
+  });
+
+  it("hears of places for pods, and nothing of room that has come meanwhile", () => {
+    const pods = waits("Too many pods");
+    expect(unscheduledSentence(pods, [node("16")], room({ "with-16": { pods: 110 } }))).toBe(
+      "No node has room for this workspace: no place for one more pod on 2 of 2 nodes. It starts when there is room; a smaller size, or a stopped workspace, helps at once.",
+    );
+    expect(lacksRoom(pods, [node("16")])).toBe(false);
+    const cpu = waits("Insufficient cpu");
+    expect(unscheduledSentence(cpu, [node("16")], room({ "with-16": { cpu: 1 } }))).toBe(unscheduledSentence(cpu));
+  });
 });
 
 it.each(["DeletionByTaintManager", "DeletionByPodGC"])("says that it ended with its node: %s", (reason) => {

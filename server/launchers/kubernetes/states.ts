@@ -2,6 +2,7 @@
 import type { V1ContainerStateTerminated, V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
 import type { PlaceNews, Restarted } from "#server/launchers/launcher.ts";
 import { formatSpan } from "#server/span.ts";
+import { answers } from "./eligible.ts";
 import { pullFailure } from "./pull-failure.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import { isUnscheduled, unscheduledSentence } from "./unscheduled.ts";
@@ -99,12 +100,6 @@ export function restartedOf(pod: V1Pod): Restarted | undefined {
 /** Whether it ended with its machine, or with what runs containers there, and nobody saw how. */
 function isLostContainer({ reason, exitCode }: V1ContainerStateTerminated): boolean {
   return reason === "Unknown" || reason === "ContainerStatusUnknown" || (reason !== "OOMKilled" && exitCode === 255);
-}
-
-/** Whether a node's kubelet tells the cluster that it is there. */
-export function answers(node: V1Node): boolean {
-  const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
-  return ready === undefined || ready.status === "True";
 }
 
 /** Since when nothing is heard of a node; undefined: its kubelet says how it is. */
