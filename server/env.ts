@@ -33,7 +33,7 @@ const schema = z.object({
   /** With both of these files (PEM) the broker speaks HTTPS itself. */
   SLUICE_BROKER_TLS_CERTIFICATE: z.string().min(1).optional(),
   SLUICE_BROKER_TLS_KEY: z.string().min(1).optional(),
-  /** The same for its internal port alone, which has those of above otherwise. */
+  /** More of them for its internal port, for who asks there by a name that this certificate holds for. */
   SLUICE_BROKER_INTERNAL_TLS_CERTIFICATE: z.string().min(1).optional(),
   SLUICE_BROKER_INTERNAL_TLS_KEY: z.string().min(1).optional(),
   /** Where broker and gateway listen: this machine alone, or `0.0.0.0` in a container behind what ends TLS. */

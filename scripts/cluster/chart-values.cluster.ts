@@ -177,7 +177,7 @@ type Monitor = KubernetesObject & {
 };
 
 it("has Prometheus and the API server ask the broker at a service of its own, by a name that its certificate has", async () => {
-  const host = "sluice-broker-internal.default.svc";
+  const host = "sluice-internal.default.svc";
   const metrics = { serviceMonitor: { enabled: true, labels: { release: "prom" } } };
   // However the broker itself is reached, and whoever vouches for that.
   const known = { url: "https://broker.example.com:8443", tls: { existingSecret: "known" } };
@@ -187,17 +187,17 @@ it("has Prometheus and the API server ask the broker at a service of its own, by
     const { monitor, selected, endpoint, configs } = askers(made);
     expect(monitor?.metadata?.labels).toMatchObject({ release: "prom" });
     const [internal, ...others] = selected;
-    expect([internal?.metadata?.name, internal?.spec?.type, others]).toEqual(["sluice-broker-internal", undefined, []]);
+    expect([internal?.metadata?.name, internal?.spec?.type, others]).toEqual(["sluice-internal", undefined, []]);
     expect(internal?.spec?.ports).toEqual([{ name: "internal", port: 3003, targetPort: "internal" }]);
     const main = made.find(({ kind, metadata }) => kind === "Service" && metadata?.name === "sluice-broker");
     expect((main as V1Service).spec?.ports?.map(({ name }) => name)).toEqual(["main"]);
     expect(endpoint).toMatchObject({ port: "internal", path: "/metrics", scheme: "https" });
     const ca = { configMap: { name: "sluice-settings", key: "internal-ca.crt" } };
     expect(endpoint?.tlsConfig).toEqual({ serverName: host, ca });
-    const certificate = pem(made, "sluice-broker-internal-tls", "tls.crt");
+    const certificate = pem(made, "sluice-internal-tls", "tls.crt");
     expect(new X509Certificate(certificate).checkHost(host)).toBe(host);
     expect(authorities(made)[1]).toBe(certificate);
-    const asked = { name: "sluice-broker-internal", namespace: "default", port: 3003 };
+    const asked = { name: "sluice-internal", namespace: "default", port: 3003 };
     const config = {
       service: { ...asked, path: "/v1/kubernetes/admission" },
       caBundle: Buffer.from(certificate).toString("base64"),
@@ -227,12 +227,13 @@ it("trusts whom the values name for the broker's certificates, and makes none of
     const made = await template({ ...values, workspaces, ...internal(tls) });
     expect(authorities(made)).toEqual([workspaces.certificateAuthority, authority]);
     expect(askers(made).configs?.[0]?.caBundle).toBe(Buffer.from(authority).toString("base64"));
-    expect(secretsOf(made)).not.toContain("sluice-broker-internal-tls");
+    expect(secretsOf(made)).not.toContain("sluice-internal-tls");
     const deployment = made.find(({ kind, metadata }) => kind === "Deployment" && metadata?.name === "sluice-broker");
     const volumes = (deployment as V1Deployment).spec?.template.spec?.volumes ?? [];
     expect(volumes.flatMap(({ secret }) => secret?.secretName ?? [])).toEqual(["theirs", "inner"]);
   }
-  const unknown = template({ ...values, ...internal({ existingSecret }) });
+  // The chart's own authority has not signed it either.
+  const unknown = template({ ...values, broker: { internal: { tls: { existingSecret } } } });
   await expect(unknown).rejects.toThrow("broker.internal.tls.certificateAuthority says who has signed");
 }, 120_000);
 

@@ -1,4 +1,5 @@
 /** The broker's HTTP servers and control channel over one database, without the process around them. */
+import { X509Certificate } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -31,7 +32,7 @@ export type BrokerOptions = {
   launchers?: ReadonlyMap<string, Launcher>;
   /** Certificate and key (PEM) to speak HTTPS with. */
   tls?: Certificate;
-  /** Others for the internal port. */
+  /** Another one for the internal port, for who asks by a name that it holds for. */
   internalTls?: Certificate;
 };
 
@@ -46,9 +47,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const metrics = createMetrics(database.db, () => control.connected());
   // Clients keep their connection between long polls.
   const times = { requestTimeout: 60_000, keepAliveTimeout: 65_000 };
-  const serverOf = (routes: Route[], tls = options.tls) => {
+  const serverOf = (routes: Route[], another?: Certificate) => {
     const router = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
-    return tls === undefined ? createServer(times, router) : createSecureServer({ ...times, ...tls }, router);
+    if (options.tls === undefined) return createServer(times, router);
+    const made = createSecureServer({ ...times, ...options.tls }, router);
+    if (another !== undefined) for (const name of namesOf(another)) made.addContext(name, another);
+    return made;
   };
   const launchers = options.launchers ?? new Map<string, Launcher>();
   const server = serverOf(brokerRoutes({ watch: watchers.watch, signer, metrics, launchers }));
@@ -81,6 +85,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       await live.close();
     },
   };
+}
+
+/** The names of hosts that a certificate holds for. */
+function namesOf({ cert }: Certificate): string[] {
+  const names = new X509Certificate(cert).subjectAltName ?? "";
+  return [...names.matchAll(/DNS:([^\s,]+)/g)].map(([, name = ""]) => name);
 }
 
 async function listen(server: Server, port: number, host: string): Promise<number> {

@@ -70,6 +70,10 @@ async function followCluster(live: Live) {
 
 async function certificates(): Promise<Pick<BrokerOptions, "tls" | "internalTls">> {
   const [tls, internalTls] = [await certificateOf("BROKER_TLS"), await certificateOf("BROKER_INTERNAL_TLS")];
+  if (internalTls !== undefined && tls === undefined)
+    throw new Error(
+      "SLUICE_BROKER_INTERNAL_TLS_CERTIFICATE is beside SLUICE_BROKER_TLS_CERTIFICATE, which is not set.",
+    );
   return { ...(tls && { tls }), ...(internalTls && { internalTls }) };
 }
 

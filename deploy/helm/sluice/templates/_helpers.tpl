@@ -44,9 +44,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- .Values.broker.tls.existingSecret | default (printf "%s-broker-tls" (include "sluice.name" .)) }}
 {{- end }}
 
-{{- /* Where the cluster asks the broker: Prometheus, and its API server. No workspace and no GPU server does. */ -}}
+{{- /* The service at which the cluster asks the broker: Prometheus, and its API server. No workspace and no GPU server does. */ -}}
 {{- define "sluice.brokerInternal" -}}
-{{- include "sluice.name" . }}-broker-internal
+{{- include "sluice.name" . }}-internal
 {{- end }}
 
 {{- define "sluice.brokerInternalTlsSecret" -}}
