@@ -45,7 +45,7 @@ export default function EndLeaseDialog({ lease, own, onClose }: Props) {
         <>
           <strong className="font-medium text-ink">{ownerLabel(lease)}</strong> in workspace {lease.workspaceName} gets
           a clear error at its next GPU call. The notebook lives on and can attach again
-          {own ? `: ${parked(lease)}` : `, but ${lost(lease)}`}
+          {own && !lease.leavesWithServer ? `: ${parked(lease)}` : `, but ${lost(lease)}`}
         </>
       }
       confirmLabel={own ? "Give back" : "End lease"}

@@ -82,7 +82,7 @@ export function StopLeases() {
           <Check
             label="End what they hold, too"
             name="endLeases"
-            hint="Notebooks live on, and what is in GPU memory is kept."
+            hint="Notebooks live on, and what is in GPU memory is kept where their GPU servers stay in service."
           />
           <FormError>{error}</FormError>
           <div className="flex justify-end gap-2">

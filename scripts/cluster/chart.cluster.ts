@@ -695,7 +695,7 @@ it("replaces a gpud although somebody holds a GPU there, after a notice, and the
   const [last] = await database.db.select().from(leases).orderBy(desc(leases.grantedAt)).limit(1);
   await inNotebook(first, `open("${END}", "w")`);
   expect(await holding).toContain("again 499500 kept 42");
-  expect(last).toMatchObject({ state: "ended", endReason: "taken back", parkedBytes: 0 });
+  expect(last).toMatchObject({ state: "ended", endReason: "taken back", endMode: "kill" });
 }, 360_000);
 
 it("keeps the newer version's pods after a rollback behind its migration, whose pods wait and say why", async () => {

@@ -234,9 +234,9 @@ it("empties when its node is cordoned: who gives back or loses a GPU then waits 
   await expect.poll(loses.printed, POLL).toContain("failed");
   const queued = eq(leaseRequests.state, "queued");
   await expect.poll(async () => await database.db.$count(leaseRequests, queued), POLL).toBe(2);
-  expect((await noticed()).map(({ state, parkedBytes }) => [state, parkedBytes])).toEqual([
-    ["ended", 0],
-    ["ended", 0],
+  expect((await noticed()).map(({ state, endMode }) => [state, endMode])).toEqual([
+    ["ended", "kill"],
+    ["ended", "kill"],
   ]);
   await kubectl(machine, "uncordon", second.node);
   for (const { printed } of [gives, loses]) await expect.poll(printed, POLL).toContain("again 499500");

@@ -19,6 +19,7 @@ import type {
 import { sessionTokenClaims } from "#server/contracts/session-token.ts";
 import {
   auditEvents,
+  gpuServers,
   gpus,
   leaseIntervals,
   leaseRequests,
@@ -694,6 +695,47 @@ describe("gpud", () => {
     second.close();
   });
 
+  test("tells of several GPUs that are given back what is parked of all, which is nothing when a server of one leaves", async () => {
+    const wide = await makeTeam(database.db, "wide", { guaranteedMilli: 0, limitMilli: 4000 });
+    const ada = await makeWorkspace(database.db, wide, "Ada");
+    gpud.close();
+    const both = [await join("one", 1, { answers: false }), await join("two", 1, { answers: false })];
+    const modes = async (leases: string[]) => {
+      const told = (leaseId: string) => both.flatMap(({ received }) => received.filter((one) => ends(one, leaseId)));
+      await vi.waitFor(() => expect(leases.flatMap(told)).toHaveLength(2), 5000);
+      return leases.flatMap(told).map((one) => (one.type === "end-lease" ? one.mode : ""));
+    };
+    const ends = (one: (typeof gpud.received)[number], id: string) => one.type === "end-lease" && one.leaseId === id;
+    const borrow = async () => {
+      const lease = await granted(ada, { amount: "2", maxDevices: 2 });
+      return lease.devices?.map(({ leaseId }) => leaseId) ?? [];
+    };
+    const giveBack = (id = "") => call<GiveBackAnswer>(ada, "DELETE", `/v1/leases/${id}?park=1`);
+    const say = (leaseId: string, parkedBytes: number) => {
+      for (const one of both) one.send({ type: "lease-ended", leaseId, parkedBytes, gpuTimeUs: 9 });
+    };
+    const [first = "", other = ""] = await borrow();
+    const answer = giveBack(first);
+    expect(await modes([first, other])).toEqual(["park", "park"]);
+    say(first, 4096);
+    await vi.waitFor(async () => expect((await leaseRow(first)).state).toBe("ended"));
+    say(other, 8192);
+    expect((await answer).body).toMatchObject({ leaseId: first, parkedBytes: 12_288 });
+    await database.db.update(leases).set({ parkedBytes: 0 });
+
+    const again = await borrow();
+    const releaseAt = new Date(Date.now() + 60_000);
+    await database.db
+      .update(leases)
+      .set({ noticeAt: new Date(), releaseAt })
+      .where(eq(leases.id, again[1] ?? ""));
+    const lost = giveBack(again[0]);
+    expect(await modes(again)).toEqual(["kill", "kill"]);
+    for (const id of again) say(id, 0);
+    expect((await lost).body).toMatchObject({ parkedBytes: 0 });
+    for (const one of both) one.close();
+  });
+
   test("that is removed loses its leases and its place; the waiting move to a server that stays", async () => {
     const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
     const lease = await granted(ada, { amount: "1" });
@@ -792,12 +834,24 @@ describe("time", () => {
         .update(leases)
         .set({ state: "ended", endedAt: new Date(), parkedBytes: 4096, noticeAt: new Date(), releaseAt })
         .where(eq(leases.id, lease.id));
-    await until(new Date(Date.now() + 60_000));
+    const pings = () => gpud.received.filter(({ type }) => type === "ping").length;
+    /** What is parked is looked at as often as a server is asked whether it is there. */
+    const looked = async () => {
+      const before = pings();
+      await vi.waitFor(() => expect(pings()).toBeGreaterThan(before + 1), 8000);
+    };
     const dropped = { type: "drop-parked", leaseId: lease.id };
-    // As often as a server is asked whether it is there.
-    await vi.waitFor(() => expect(gpud.received.filter(({ type }) => type === "ping").length).toBeGreaterThan(1), 8000);
+    const drained = async (drainedAt: Date | null) => await database.db.update(gpuServers).set({ drainedAt });
+    await drained(new Date(Date.now() - 60_000));
+    await until(new Date(Date.now() + 60_000));
+    await looked();
     expect(gpud.received).not.toContainEqual(dropped);
+    // A server that takes leases again keeps it.
+    await drained(null);
     await until(new Date());
+    await looked();
+    expect(gpud.received).not.toContainEqual(dropped);
+    await drained(new Date(Date.now() - 60_000));
     await vi.waitFor(() => expect(gpud.received).toContainEqual(dropped), 8000);
     expect((await leaseRow(lease.id)).parkedBytes).toBe(0);
   });

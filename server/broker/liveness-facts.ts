@@ -9,7 +9,7 @@ import {
   workspaceOwners,
   workspaces,
 } from "#server/db/schema/index.ts";
-import { lastWorkOf } from "#server/services/lease/holder.ts";
+import { lastWorkOf, leavesWithServer } from "#server/services/lease/holder.ts";
 import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
 import type { Facts } from "./liveness.ts";
 
@@ -89,7 +89,7 @@ async function loadLeaseFacts(db: Db, which?: SQL): Promise<Pick<Facts, "leases"
         disconnectedAt: lease.disconnectedAt?.getTime() ?? null,
         expiresAt: lease.expiresAt.getTime(),
         releaseAt: lease.releaseAt?.getTime() ?? null,
-        withServer: lease.noticeFor === null && lease.releaseAt !== null,
+        withServer: leavesWithServer(lease),
         lastWorkAt: lastWorkOf([lease]).getTime(),
         idleMs: (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000,
         workspaceRuns: desired === "running",

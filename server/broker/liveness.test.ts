@@ -31,7 +31,8 @@ describe("a lease", () => {
       { do: "end-lease", leaseId: "lea", requestId: "lea", reason: "taken back", mode: "park" },
     ]);
     const leaving = facts({ leases: [lease({ releaseAt: at(120), withServer: true })] });
-    expect(judged(leaving, 120)).toMatchObject([{ reason: "taken back", note: "its GPU server goes out of service" }]);
+    const note = "its GPU server goes out of service";
+    expect(judged(leaving, 120)).toMatchObject([{ reason: "taken back", mode: "kill", note }]);
   });
 
   test("whose GPU has not worked for the idle time ends with memory parked; nobody is idle unheard", () => {
@@ -41,6 +42,14 @@ describe("a lease", () => {
     expect(judged(facts({ leases: [lease(idle)] }), 1210)).toEqual(ended);
     expect(judged(facts({ leases: [lease(idle)] }), 1210, at(60))).toEqual([]);
     expect(judged(facts({ leases: [lease({ ...idle, state: "unreachable" })] }), 1210)).toEqual([]);
+  });
+
+  test("whose GPU server goes out of service is not ended idle before that, whichever of its devices is there", () => {
+    const idle = { requestId: "req", idleMs: 60_000, lastWorkAt: at(0) };
+    const leaves = { releaseAt: at(120), withServer: true };
+    const pair = [lease({ id: "a", ...idle }), lease({ id: "b", ...idle, ...leaves })];
+    expect(judged(facts({ leases: pair }), 119)).toEqual([]);
+    expect(judged(facts({ leases: pair }), 120)).toMatchObject([{ leaseId: "b", mode: "kill" }]);
   });
 
   test("of several GPUs is idle when all of them are", () => {

@@ -85,10 +85,12 @@ export function judge(facts: Facts, now: number, watchingSince: number): Measure
   for (const { requestId, lastWorkAt } of facts.leases) {
     workedAt.set(requestId, Math.max(workedAt.get(requestId) ?? 0, lastWorkAt));
   }
-  // Who works on one of several GPUs is not idle on the others.
+  const leaving = new Set(facts.leases.flatMap(({ requestId, withServer }) => (withServer ? [requestId] : [])));
+  // Who works on one of several GPUs is not idle on the others, and all of them end together.
   const leases = facts.leases.map((lease) => ({
     ...lease,
     lastWorkAt: workedAt.get(lease.requestId) ?? lease.lastWorkAt,
+    withServer: leaving.has(lease.requestId),
   }));
   return [
     ...leases.flatMap((lease) => judgeLease(lease, facts.owners, now, silentFor)),
@@ -116,7 +118,9 @@ function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentF
   if (!lease.workspaceRuns) return end("workspace stopped", "kill");
   if (lease.expiresAt <= now) return end("time up", "park");
   if (lease.releaseAt !== null && lease.releaseAt <= now)
-    return end("taken back", "park", lease.withServer ? "its GPU server goes out of service" : undefined);
+    return lease.withServer
+      ? end("taken back", "kill", "its GPU server goes out of service")
+      : end("taken back", "park");
   if (lease.claimedAt === null) {
     if (ownerUnlisted(lease, owners)) return end("owner gone", "kill");
     return silentFor(lease.grantedAt) >= limits.unclaimedMs ? end("never used", "kill") : [];
@@ -124,8 +128,8 @@ function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentF
   if (lease.disconnectedAt !== null && silentFor(lease.disconnectedAt) >= limits.disconnectedMs) {
     return end("owner gone", "kill");
   }
-  // A GPU that cannot be heard may well work.
-  const idle = lease.state === "active" && silentFor(lease.lastWorkAt) >= lease.idleMs;
+  // A GPU that cannot be heard may well work; and who was told until when to save does not lose it before.
+  const idle = lease.state === "active" && !lease.withServer && silentFor(lease.lastWorkAt) >= lease.idleMs;
   return idle ? end("idle", "park") : [];
 }
 

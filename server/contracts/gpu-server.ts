@@ -138,6 +138,8 @@ export const leaseListItem = z.strictObject({
   expiresAt: z.iso.datetime(),
   /** When it will be taken back, for another team or with its server; null: it will not. */
   releaseAt: z.iso.datetime().nullable(),
+  /** Taken back with its server: what is in GPU memory is lost, also when it is given back before. */
+  leavesWithServer: z.boolean(),
   /** When its GPU last worked; null when it never did. */
   lastWorkAt: z.iso.datetime().nullable(),
   endedAt: z.iso.datetime().nullable(),

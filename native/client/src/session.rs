@@ -487,6 +487,13 @@ impl Session {
         (self.welcome.range.base, self.welcome.range.bytes)
     }
 
+    /// It was given back, and nothing of it is kept.
+    pub fn give_up(&self) {
+        let given_back = || "This GPU was given back. Run %gpu attach to borrow one again.".to_owned();
+        lock(&self.shared.loss).get_or_insert_with(given_back);
+        self.close();
+    }
+
     /// Says goodbye.
     pub fn close(&self) {
         message::reset();

@@ -6,7 +6,7 @@ import type { LeaseNotice } from "#server/contracts/lease.ts";
 import { leaseRequests, leases, reservations, teamPolicies, teams } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
 import { reservationIdOf } from "#server/scheduler/reservation.ts";
-import { lastWorkOf } from "./holder.ts";
+import { idleEndOf } from "./holder.ts";
 import { DEFAULT_IDLE_SECONDS, MAX_POLL_SECONDS } from "./policy.ts";
 import { workspacePrincipal } from "./request.ts";
 import { leaseViewOf, ownLease } from "./view.ts";
@@ -53,10 +53,10 @@ async function read(
   const [policy] = await ctx.db.select().from(teamPolicies).where(eq(teamPolicies.teamId, lease.teamId));
   const idleMs = (policy?.idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000;
   const parts = await ctx.db.select().from(leases).where(eq(leases.requestId, lease.requestId));
-  const lastWorkAt = lastWorkOf(parts).getTime();
-  const warnAt = lease.state === "active" ? idleWarningAt(lastWorkAt, idleMs) : Number.POSITIVE_INFINITY;
+  const idleEnd = idleEndOf(parts, idleMs);
+  const warnAt = idleEnd === null ? Number.POSITIVE_INFINITY : idleWarningAt(idleEnd.getTime(), idleMs);
   const idles = held && ctx.now().getTime() >= warnAt;
-  const idleEndsAt = idles ? new Date(lastWorkAt + idleMs).toISOString() : null;
+  const idleEndsAt = idles ? (idleEnd?.toISOString() ?? null) : null;
   const notice = held ? leaseViewOf(placed).notice : null;
   const answer = {
     mark: [held ? "held" : "ended", notice?.releaseAt ?? "", idleEndsAt ?? ""].join(" "),

@@ -1,6 +1,8 @@
 import { and, eq, gt, inArray } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
-import { leases, workspaceOwners, workspaces } from "#server/db/schema/index.ts";
+import { gpuServers, leases, workspaceOwners, workspaces } from "#server/db/schema/index.ts";
+import { closedAt } from "#server/services/gpu-server/closed-at.ts";
+import { leavesWithServer } from "./holder.ts";
 import { isAbandoned } from "./owners.ts";
 
 /**
@@ -11,16 +13,19 @@ import { isAbandoned } from "./owners.ts";
 export async function dropParked(ctx: Context, input: { serverId: string }): Promise<string[]> {
   authorize(ctx.principal, "gpu-server.control", { serverId: input.serverId });
   const parked = await ctx.db
-    .select({ lease: leases, desired: workspaces.desired, owners: workspaceOwners })
+    .select({ lease: leases, desired: workspaces.desired, owners: workspaceOwners, since: closedAt })
     .from(leases)
+    .innerJoin(gpuServers, eq(gpuServers.id, leases.serverId))
     .leftJoin(workspaces, eq(workspaces.id, leases.workspaceId))
     .leftJoin(workspaceOwners, eq(workspaceOwners.workspaceId, leases.workspaceId))
     .where(and(eq(leases.serverId, input.serverId), eq(leases.state, "ended"), gt(leases.parkedBytes, 0)));
   const ids = parked
-    .filter(({ lease, desired, owners }) => {
-      const { noticeFor, releaseAt } = lease;
-      const isOver = noticeFor === null && releaseAt !== null && releaseAt <= ctx.now();
-      return isOver || isAbandoned(lease, desired === "running", owners);
+    .filter(({ lease, desired, owners, since }) => {
+      const { noticeAt, releaseAt } = lease;
+      const leaves = since !== null && noticeAt !== null && noticeAt >= since && leavesWithServer(lease);
+      return (
+        (leaves && releaseAt !== null && releaseAt <= ctx.now()) || isAbandoned(lease, desired === "running", owners)
+      );
     })
     .map(({ lease }) => lease.id);
   if (ids.length > 0) await ctx.db.update(leases).set({ parkedBytes: 0 }).where(inArray(leases.id, ids));

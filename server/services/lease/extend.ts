@@ -10,6 +10,7 @@ import { isSpent } from "#server/scheduler/budget.ts";
 import { inUtc } from "#server/scheduler/calendar.ts";
 import { stopFor } from "#server/scheduler/stops.ts";
 import { endSentence } from "./ending.ts";
+import { leavesWithServer } from "./holder.ts";
 import { longestLeaseSeconds } from "./lease-length.ts";
 import { kindOfWork } from "./owners.ts";
 import { findPlacedLease } from "./view.ts";
@@ -40,7 +41,7 @@ export async function extend(ctx: Context, raw: ExtendInput): Promise<ExtendLeas
     if (lease.releaseAt !== null) {
       throw new SluiceError(
         "refused",
-        lease.noticeFor === null
+        leavesWithServer(lease)
           ? "This GPU is being taken back, because its server goes out of service. Save your work, give it back and borrow another."
           : "This GPU is being taken back for another team. Save your work; then %gpu attach --guaranteed borrows one that is never taken back.",
         { releaseAt: lease.releaseAt.toISOString() },

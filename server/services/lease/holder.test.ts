@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { idleEndOf, lastWorkOf } from "./holder.ts";
+import { idleEndOf, lastWorkOf, leavesWithServer } from "./holder.ts";
 
 const at = (seconds: number) => new Date(seconds * 1000);
-const part = (usage: number | null, state: "active" | "granted" = "active") => ({
+const untold: { noticeFor: string | null; releaseAt: Date | null } = { noticeFor: null, releaseAt: null };
+const part = (usage: number | null, state: "active" | "granted" = "active", told = untold) => ({
   ...{ state, grantedAt: at(10), claimedAt: at(20) },
   usageAt: usage === null ? null : at(usage),
+  ...told,
 });
 
 describe("a lease of several GPUs", () => {
@@ -16,5 +18,12 @@ describe("a lease of several GPUs", () => {
   it("ends idle when all of them are, and is not idle before it is used", () => {
     expect(idleEndOf([part(90), part(50)], 60_000)).toEqual(at(150));
     expect(idleEndOf([part(null, "granted")], 60_000)).toBeNull();
+  });
+
+  it("does not end idle before the time to save is over where a GPU server goes out of service", () => {
+    const leaves = { ...untold, releaseAt: at(600) };
+    expect([leavesWithServer(leaves), leavesWithServer({ ...leaves, noticeFor: "req-1" })]).toEqual([true, false]);
+    expect(idleEndOf([part(50), part(50, "active", leaves)], 60_000)).toBeNull();
+    expect(idleEndOf([part(50, "active", { ...leaves, noticeFor: "req-1" })], 60_000)).toEqual(at(110));
   });
 });

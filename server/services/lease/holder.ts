@@ -10,9 +10,18 @@ export function lastWorkOf(parts: readonly Worked[]): Date {
   return new Date(Math.max(...times));
 }
 
-/** When a lease that does no GPU work is parked and released; null while that cannot be told. */
-export function idleEndOf(parts: readonly (Worked & Pick<LeaseRow, "state">)[], idleMs: number): Date | null {
-  return parts[0]?.state === "active" ? new Date(lastWorkOf(parts).getTime() + idleMs) : null;
+type Told = Pick<LeaseRow, "noticeFor" | "releaseAt">;
+
+/** Whether its holder has been told that its GPU server goes out of service: what is in GPU memory is lost with the lease. */
+export const leavesWithServer = ({ noticeFor, releaseAt }: Told) => noticeFor === null && releaseAt !== null;
+
+/**
+ * When a lease that does no GPU work is parked and released; null while that cannot be told, and where it ends with its
+ * GPU server: who was told until when to save does not lose it before.
+ */
+export function idleEndOf(parts: readonly (Worked & Told & Pick<LeaseRow, "state">)[], idleMs: number): Date | null {
+  if (parts[0]?.state !== "active" || parts.some(leavesWithServer)) return null;
+  return new Date(lastWorkOf(parts).getTime() + idleMs);
 }
 
 /** What its holder is told about: the parts of all its devices, at least one. */

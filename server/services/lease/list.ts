@@ -9,6 +9,7 @@ import {
 } from "#server/contracts/gpu-server.ts";
 import { gpuServers, gpus, leases, leaseWork, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
+import { leavesWithServer } from "./holder.ts";
 import { computePercent, recentGpuTime, runningOf } from "./usage.ts";
 
 /** As many are read at once for a file. */
@@ -121,5 +122,6 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     endReason: lease.endReason,
     endNote: lease.endNote,
     releaseAt: lease.state === "ended" ? null : (lease.releaseAt?.toISOString() ?? null),
+    leavesWithServer: lease.state !== "ended" && leavesWithServer(lease),
   }));
 }

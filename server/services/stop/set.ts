@@ -10,7 +10,7 @@ import { knownGpuTypes, lockGpuTypes } from "#server/services/lease/world.ts";
 
 /**
  * Grants no new leases from now on: to anybody, to a team, or to a person. Who waits keeps the place. With `endLeases`
- * what is held ends too; the notebooks live and their memory is parked.
+ * what is held ends too; the notebooks live and their memory is parked, as when they give it back.
  */
 export async function setStop(ctx: Context, raw: SetStopInput): Promise<SetStopAnswer> {
   authorize(ctx.principal, "stop.set");

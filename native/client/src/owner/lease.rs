@@ -338,8 +338,8 @@ fn held(process: &'static Process, lease: &Value) -> Vec<(Device, Part)> {
 }
 
 /// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer is what did not (the
-/// server goes out of service, or has no room for it); of several GPUs the answer is the first one's. A lease that the
-/// broker could not take back stays in use, and detaching can be tried again.
+/// server goes out of service, or has no room for it). A lease that the broker could not take back stays in use, and
+/// detaching can be tried again.
 pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     let _one = process.changing.lock().unwrap_or_else(PoisonError::into_inner);
     let lease = process.owner.state().lease.clone();
@@ -353,7 +353,7 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
         let _ = session.connection.call(&ContextSynchronize);
         session.park();
     }
-    let used = sessions.iter().find(|session| session.lease_id() == id).map_or(0, |session| session.used_bytes());
+    let used: u64 = sessions.iter().map(|session| session.used_bytes()).sum();
     let mut answer = ask(Method::Delete, &format!("/v1/leases/{id}?park=1"));
     // A lease that the broker does not know is over.
     if let Err(error) = &answer
@@ -363,14 +363,18 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
         return answer;
     }
     journal::note(format!("given back: lease {id}"));
-    for (device, part) in held(process, &lease) {
-        *parked_on(device) = Some(part.gpu);
-    }
     process.owner.state().lease = None;
-    if let Ok(answer) = &mut answer
-        && answer["parkedBytes"] == 0
-    {
-        answer["lostBytes"] = json!(used);
+    match &mut answer {
+        Ok(answer) if used > 0 && answer["parkedBytes"] == 0 => {
+            answer["lostBytes"] = json!(used);
+            // gpud's word of it may be late, and the next lease need not be where nothing is kept.
+            sessions.iter().for_each(|session| session.give_up());
+        }
+        _ => {
+            for (device, part) in held(process, &lease) {
+                *parked_on(device) = Some(part.gpu);
+            }
+        }
     }
     answer
 }
