@@ -226,15 +226,18 @@ it("lends what the node has", async () => {
 it("empties when its node is cordoned: who gives back or loses a GPU then waits for another, and is not bound to it", async () => {
   const [gives, loses] = [await notebook(), await notebook()];
   for (const { printed } of [gives, loses]) await expect.poll(printed, POLL).toContain("computes");
+  const held = (await database.db.select().from(leases)).flatMap(({ id, state }) => (state === "active" ? [id] : []));
+  expect(held).toHaveLength(2);
   await kubectl(machine, "cordon", second.node);
-  const noticed = async () => (await database.db.select().from(leases)).filter(({ releaseAt }) => releaseAt !== null);
-  await expect.poll(async () => (await noticed()).length, POLL).toBe(2);
+  const rows = async () => (await database.db.select().from(leases)).filter(({ id }) => held.includes(id));
+  const told = async () => (await rows()).every(({ releaseAt }) => releaseAt !== null);
+  await expect.poll(told, POLL).toBe(true);
   await gives.giveBack();
   await expect.poll(gives.printed, POLL).toMatch(/Gave back 0\.5 GPU .* in its memory could not be kept/);
   await expect.poll(loses.printed, POLL).toContain("failed");
   const queued = eq(leaseRequests.state, "queued");
   await expect.poll(async () => await database.db.$count(leaseRequests, queued), POLL).toBe(2);
-  expect((await noticed()).map(({ state, endMode }) => [state, endMode])).toEqual([
+  expect((await rows()).map(({ state, endMode }) => [state, endMode])).toEqual([
     ["ended", "kill"],
     ["ended", "kill"],
   ]);
