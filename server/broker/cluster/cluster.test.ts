@@ -4,8 +4,10 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { principalFromCredential } from "#server/auth/principal-from-credential.ts";
 import { lookForOrphans } from "#server/broker/reconciler/orphans.ts";
 import { openWorkspaces } from "#server/broker/reconciler/state.ts";
-import { auditEvents, gpuServers, gpus, memberships, workspaces } from "#server/db/schema/index.ts";
+import { auditEvents, gpuServers, gpus, leaseRequests, memberships, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { wishOf } from "#server/launchers/kubernetes/pods/wish.ts";
+import type { PodSettings } from "#server/launchers/kubernetes/settings.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { logger } from "#server/log.ts";
 import { connect } from "#server/services/gpu-server/connect.ts";
@@ -49,6 +51,13 @@ const wanted = (amount: string, key: string, waitSeconds = 600) => ({
   ...{ requestId: `00000000-0000-4000-8000-${key.padStart(12, "0")}`, amount, waitSeconds },
   owner: { kind: "process" as const, pid: 1, startTime: 1, label: "ml/train" },
 });
+/** Our id of a request, by the client's own key. */
+const idOf = async ({ requestId }: { requestId: string }) => {
+  const key = eq(leaseRequests.idempotencyKey, requestId);
+  const [found] = await database.db.select({ id: leaseRequests.id }).from(leaseRequests).where(key);
+  return found?.id ?? "";
+};
+const watcher = () => ({ changed: async () => true, close: () => {} });
 
 it("lets a pod borrow for its namespace's team in the name of who answers for it, until it ends", async () => {
   const pod = account("train");
@@ -99,21 +108,64 @@ it("tells on the pod that it waits and why, and what it gets", async () => {
   await drain(world.system, { serverId: world.serverId, draining: true });
   const waiting = await request(ctx, wanted("0.5", "2"));
   expect(waiting.state).toBe("queued");
-  const requestId = async () => {
-    const found = await database.sql<{ id: string }[]>`
-      select id from lease_requests where idempotency_key = ${waiting.requestId}`;
-    return found[0]?.id ?? "";
-  };
-  const told = await news(world.system, { requestId: await requestId() });
+  const requestId = await idOf(waiting);
+  const told = await news(world.system, { requestId });
   expect(told).toMatchObject({ podUid: pod.pod.uid, reason: "GpuQueued" });
   expect(told?.message).toMatch(/^Waits for 0\.5 soft, 1 of 1 in the queue, until /);
   await drain(world.system, { serverId: world.serverId, draining: false });
-  expect(
-    (await poll(ctx, { requestId: waiting.requestId }, () => ({ changed: async () => true, close: () => {} }))).state,
-  ).toBe("granted");
-  const then = await news(world.system, { requestId: await requestId() });
+  expect((await poll(ctx, { requestId: waiting.requestId }, watcher)).state).toBe("granted");
+  const then = await news(world.system, { requestId });
   expect(then).toMatchObject({ reason: "GpuBorrowed", message: expect.stringContaining("on gpu-1") as string });
   await end(world.system, { podUid: pod.pod.uid });
+});
+
+it("tells on the pod that its wait is over, and what it waited for", async () => {
+  const pod = account("waits-in-vain");
+  const ctx = await context(await admitted(pod));
+  await drain(world.system, { serverId: world.serverId, draining: true });
+  const waiting = await request(ctx, wanted("0.5", "3", 90));
+  expect(waiting.state).toBe("queued");
+  const requestId = await idOf(waiting);
+  const queued = await news(world.system, { requestId });
+  const pollAfter = async (seconds: number) =>
+    await poll({ ...ctx, now: () => new Date(Date.now() + seconds * 1000) }, { requestId: waiting.requestId }, watcher);
+  expect((await pollAfter(80)).state).toBe("queued");
+  expect(await news(world.system, { requestId })).toEqual(queued);
+  expect((await pollAfter(91)).state).toBe("expired");
+  const told = await news(world.system, { requestId });
+  expect(told).toMatchObject({ podUid: pod.pod.uid, reason: "GpuNotBorrowed" });
+  expect(told?.message).toMatch(/^No GPU came free in the time that the pod waits: .*drain/);
+  // Under another name than the event that it waits: otherwise the cluster would take this for that one.
+  expect(told?.about).not.toBe(queued?.about);
+  await drain(world.system, { serverId: world.serverId, draining: false });
+  await end(world.system, { podUid: pod.pod.uid });
+});
+
+it("borrows for the team and of the type that the pod's labels name, not of those that others get", async () => {
+  const places = [
+    { team: "vision", person: world.member.email },
+    { team: "nlp", person: world.outsider.email },
+  ];
+  const settings: PodSettings = {
+    ...{ image: "localhost/client:1", pull: "Never", imagePullSecrets: [], audience: "sluice" },
+    ...{ gpuType: "soft", namespaces: { ml: places } },
+  };
+  const asks = async (labels: Record<string, string>) => {
+    const asked = wishOf({ "sluice.dev/gpu": "0.5", ...labels }, "ml", settings);
+    if (!asked.ok) throw new Error(asked.message);
+    const { amount, waitSeconds, ...wish } = asked.wish;
+    const ctx = await context(await admitPod(world.system, { account: account("labelled"), ...wish }));
+    return { ctx, answer: await request(ctx, wanted(amount, `${uids}`, waitSeconds)) };
+  };
+  const { ctx, answer } = await asks({ "sluice.dev/gpu-team": "nlp" });
+  expect(ctx.principal).toMatchObject({ teamId: world.otherTeam, userId: world.outsider.id });
+  expect(answer).toMatchObject({ state: "granted", lease: { gpuType: "soft" } });
+  const other = await asks({ "sluice.dev/gpu-type": "h200" });
+  expect(other.ctx.principal).toMatchObject({ teamId: world.team, userId: world.member.id });
+  expect(other.answer).toMatchObject({
+    state: "refused",
+    reason: { message: expect.stringContaining("h200") as string },
+  });
 });
 
 it("drains a node's GPU servers while it is cordoned, and leaves what an admin has drained", async () => {

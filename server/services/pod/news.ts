@@ -42,8 +42,12 @@ export async function news(ctx: Context, { requestId }: { requestId: string }): 
       return tell("GpuBorrowed", `Borrowed ${milli} GPU: ${lease.deviceName} on ${lease.serverName}.`);
     }
     case "refused":
-    case "expired":
-      return tell("GpuNotBorrowed", answer.reason?.message ?? "No GPU came free in the time that the pod waits.");
+      return tell("GpuNotBorrowed", answer.reason.message);
+    case "expired": {
+      // Why it waited is no answer without this: it reads like a wait that goes on.
+      const why = answer.reason === undefined ? "." : `: ${answer.reason.message}`;
+      return tell("GpuNotBorrowed", `No GPU came free in the time that the pod waits${why}`);
+    }
     default:
       return undefined;
   }
