@@ -1,8 +1,8 @@
 /**
  * Workspaces as pods of a real Kubernetes on this machine, which is brought up for it and ended. Each is launched at the
  * portal and followed there until its first notebook kernel has computed: one after another and twenty at once, with the
- * image present; what the launcher asks the API server for while they run; and 500 on nodes that kwok imitates, where
- * pods are ready at once, run nothing, and one server answers for all.
+ * image present; what the broker asks the API server for in an hour in which they run and nobody wants anything; and 500
+ * on nodes that kwok imitates, where pods are ready at once, run nothing, and one server answers for all.
  */
 import path from "node:path";
 import { buildKubernetes } from "#scripts/cluster/build.ts";

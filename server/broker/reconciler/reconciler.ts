@@ -22,7 +22,8 @@ import { openWorkspaces, readWorkspace, type WorkspaceRow } from "./state.ts";
 import { recordLoss, stopWorkspace } from "./stop-workspace.ts";
 
 const INTERVAL_MS = 2_000;
-const ORPHANS_MS = 3_600_000;
+/** So often what belongs to no workspace is looked for. */
+export const ORPHANS_MS = 3_600_000;
 
 export type Reconciler = { stop: () => Promise<void> };
 
