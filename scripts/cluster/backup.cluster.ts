@@ -1,24 +1,34 @@
-/** Backup and restore as docs/operators/backup.md says, with the distribution's PostgreSQL and its own tools. */
+/** Backup and restore as docs/operators/backup.md says, with the distribution's PostgreSQL and its own tools, and in a cluster. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+import { type KubernetesObject, loadAllYaml, type V1ConfigMap, type V1Secret } from "@kubernetes/client-node";
 import { count } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { kubernetesFolder } from "#scripts/cluster/build.ts";
+import { values as chartValues } from "#scripts/cluster/chart.ts";
+import { kubectl, makeNamespace } from "#scripts/cluster/cluster.ts";
+import { clusterAt } from "#scripts/cluster/place.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
 import { openDatabase } from "#server/db/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { checkSchema, migrateDatabase } from "#server/db/migrate.ts";
 import { auditEvents } from "#server/db/schema/index.ts";
 import { resetEnv } from "#server/env.ts";
+import { testCluster } from "#server/launchers/kubernetes/testing.ts";
 import { makeWorkspace, makeWorld } from "#server/services/testing.ts";
 import { list } from "#server/services/workspace/list.ts";
 import { set } from "#server/services/workspace-variable/set.ts";
 import { values } from "#server/services/workspace-variable/values.ts";
 
 const execute = promisify(execFile);
+const cluster = testCluster();
+const machine = clusterAt();
+const NAMESPACE = "backup-test";
+const RELEASE = "sluice";
 
 let folder: string;
 let server: EmbeddedPostgres;
@@ -32,6 +42,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await server?.stop();
+  await kubectl(machine, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false");
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -97,3 +108,67 @@ it("brings people, workspaces, their secrets and the audit back from a dump and 
     await after.close();
   }
 });
+
+/** What `helm install` would make in the namespace as that is now, refused where something there is not the release's own. */
+async function wouldInstall(): Promise<KubernetesObject[]> {
+  const own = { database: {}, postgres: { enabled: true }, workspaces: { namespacePrefix: "backup" } };
+  const args = ["install", RELEASE, path.resolve("deploy/helm/sluice"), "--namespace", NAMESPACE, "--values", "-"];
+  const seeing = ["--kubeconfig", cluster.kubeconfig, "--dry-run=server", "--output", "json"];
+  const running = execute(cluster.helm, [...args, ...seeing], { maxBuffer: 1 << 24 });
+  running.child.stdin?.end(JSON.stringify({ ...chartValues, metrics: {}, ...own }));
+  const { manifest } = JSON.parse((await running).stdout) as { manifest: string };
+  return loadAllYaml(manifest).filter((object: unknown): object is KubernetesObject => object !== null);
+}
+const secretsAmong = (made: KubernetesObject[]) => made.filter(({ kind }) => kind === "Secret") as V1Secret[];
+/** What is in the secrets, by their names and keys; and whom everybody is told to trust for them. */
+function contents(made: KubernetesObject[]) {
+  const base64 = (text: string) => Buffer.from(text).toString("base64");
+  const secrets = secretsAmong(made).map(({ metadata, data, stringData = {} }) => {
+    const plain = Object.entries(stringData).map(([key, text]) => [key, base64(text)] as const);
+    return [metadata?.name ?? "", { ...data, ...Object.fromEntries(plain) }] as const;
+  });
+  const settings = made.find(({ kind, metadata }) => kind === "ConfigMap" && metadata?.name === `${RELEASE}-settings`);
+  const { "ca.crt": authority, "internal-ca.crt": internal } = (settings as V1ConfigMap).data ?? {};
+  return { secrets: Object.fromEntries(secrets), trusted: { authority, internal } };
+}
+/** Runs the line of the document that begins like this, in the folder of this test and for its namespace. */
+async function asDocumented(begins: string): Promise<void> {
+  const text = await readFile("docs/operators/backup.md", "utf8");
+  const line = text.split("\n").find((one) => one.trim().startsWith(begins));
+  if (line === undefined) throw new Error(`The document has no line that begins with ${begins}.`);
+  const env = { PATH: `${kubernetesFolder()}:${process.env.PATH}`, KUBECONFIG: cluster.kubeconfig };
+  const here = line.replace("--namespace sluice ", `--namespace ${NAMESPACE} `);
+  await execute("sh", ["-c", here], { cwd: folder, env: { ...process.env, ...env } });
+}
+
+it("brings every secret that the chart keeps back into a new namespace, where Helm makes none of them anew", async () => {
+  await makeNamespace(machine, NAMESPACE);
+  const made = await wouldInstall();
+  const before = contents(made);
+  const ofHelm = { "meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": NAMESPACE };
+  for (const secret of secretsAmong(made)) {
+    const annotations = { ...secret.metadata?.annotations, ...ofHelm };
+    const metadata = { ...secret.metadata, namespace: NAMESPACE, annotations };
+    await cluster.objects.create({ ...secret, metadata });
+  }
+  expect(contents(await wouldInstall()), "an installed release keeps its own").toEqual(before);
+  const kept = Object.values(before.secrets).flatMap(Object.keys);
+  expect(new Set(kept)).toEqual(
+    new Set([
+      ...["auth-secret", "signing-key", "secrets-key", "password", "url"],
+      ...["tls.crt", "tls.key", "ca.crt", "ca.key"],
+    ]),
+  );
+  const document = await readFile("docs/operators/backup.md", "utf8");
+  for (const { metadata } of secretsAmong(made)) {
+    expect(metadata?.annotations).toMatchObject({ "helm.sh/resource-policy": "keep" });
+    expect(document).toContain(`\`${metadata?.name?.replace(RELEASE, "<release>")}\``);
+  }
+
+  await asDocumented("kubectl --namespace sluice get secret ");
+  await makeNamespace(machine, NAMESPACE);
+  const other = contents(await wouldInstall());
+  for (const [name, data] of Object.entries(before.secrets)) expect(other.secrets[name]).not.toEqual(data);
+  await asDocumented("kubectl --namespace sluice apply ");
+  expect(contents(await wouldInstall())).toEqual(before);
+}, 180_000);
