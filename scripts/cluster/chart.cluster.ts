@@ -14,7 +14,7 @@ import { clusterAt } from "#scripts/cluster/place.ts";
 import { CHROMIUM } from "#scripts/lib/chromium.ts";
 import { LOCKS } from "#server/broker/reconciler/leadership.ts";
 import { openDatabase } from "#server/db/client.ts";
-import { auditEvents, gpuServers, leases, notices, workspaces } from "#server/db/schema/index.ts";
+import { auditEvents, gpuServers, leases, notices, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import { send } from "#server/gateway/testing.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { namespaceOf } from "#server/launchers/kubernetes/objects.ts";
@@ -360,19 +360,38 @@ async function leadingBroker(): Promise<string> {
   return found.metadata.name;
 }
 
-it("goes on with a launch whose leading broker is killed, for another person", async () => {
+/** All that the page of a workspace tells of its start. */
+async function startOf(id: string): Promise<string> {
+  const events = await database.db.select().from(workspaceEvents).where(eq(workspaceEvents.workspaceId, id));
+  return events.map(({ message }) => message).join("\n");
+}
+
+it("goes on with a launch whose leading broker is killed in the middle of it, for another person", async () => {
   const { code } = await invitation();
   const { name, email, password } = MEMBER;
   expect((await scientist.ask("POST", "/api/v1/invitations/accept", { code, name, password })).status).toBeLessThan(
     300,
   );
   await scientist.signIn({ email, password });
-  second = await scientist.launch("second");
   const leader = await leadingBroker();
-  await kube("delete", "pod", leader, "--force", "--grace-period=0");
+  // So that the launch cannot come to its end before its broker does: no node takes new pods meanwhile.
+  const taint = "test.sluice.dev/held";
+  await kube("taint", "node", "node-1", `${taint}:NoSchedule`);
+  try {
+    second = await scientist.launch("second");
+    const observed = async () => (await row(second)).observed;
+    await expect.poll(() => startOf(second), POLL).toContain("nodes are kept for others");
+    expect(await leadingBroker()).toBe(leader);
+    await kube("delete", "pod", leader, "--force", "--grace-period=0");
+    expect(await observed()).toBe("starting");
+    // While its process ends it may still hold the lock, and then nobody does.
+    await expect.poll(() => leadingBroker().catch(() => leader), POLL).not.toBe(leader);
+    expect(await observed()).toBe("starting");
+  } finally {
+    await kube("taint", "node", "node-1", `${taint}-`);
+  }
   await runs(second);
-  expect(await leadingBroker()).not.toBe(leader);
-}, 120_000);
+}, 150_000);
 
 it("answers every request while the portal's pod is replaced", async () => {
   const names = async () =>
