@@ -68,6 +68,9 @@ export type WorkspaceSpec = {
   allowUnisolated: boolean;
 };
 
+/** What is known of a workspace that another broker has begun to start. */
+export type BegunWorkspace = Pick<WorkspaceSpec, "id" | "teamId" | "generation" | "datasets">;
+
 /** What finds a running server again after a restart of the broker; kept as JSON in the workspace's row. */
 export type LaunchHandle = { launcher: string; generation: number } & Record<string, unknown>;
 
@@ -91,8 +94,8 @@ export type Restarted = {
 };
 
 export type Observation =
-  /** `restarted`: the last time that it was. */
-  | ({ state: "running"; news?: PlaceNews; restarted?: Restarted } & RunningWorkspace)
+  /** `restarted`: the last time that it was. `waits`: it is made, and its server process does not run yet. */
+  | ({ state: "running"; news?: PlaceNews; restarted?: Restarted; waits?: true } & RunningWorkspace)
   /** `reason` is a sentence when it ended by itself; `placeLost`: with its place, and another one could take it. */
   | { state: "stopped"; reason?: string; placeLost?: true };
 
@@ -118,6 +121,11 @@ export interface Launcher {
   /** Brings the workspace up and returns when its server process runs; it may not answer yet. */
   ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace>;
   observe(id: string): Promise<Observation>;
+  /**
+   * Goes on with a start whose broker has gone, as long as that start may take: returns when the server process runs,
+   * undefined when what was made has gone meanwhile. Missing where nothing made waits (`waits` of `observe`).
+   */
+  awaitBegun?(begun: BegunWorkspace, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace | undefined>;
   /** Ends it, politely first; files stay. Settles when nothing of it runs any more. */
   stop(id: string): Promise<void>;
   /** Stops it and deletes its files. */

@@ -6,7 +6,13 @@ import { hashSecret, newSecret } from "#server/ids.ts";
 import { tryFirstKernel } from "#server/jupyter/first-kernel.ts";
 import { readAheadWithin } from "#server/jupyter/read-ahead.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
-import type { DatasetMount, Launcher, RunningWorkspace, WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type {
+  DatasetMount,
+  Launcher,
+  LaunchReport,
+  RunningWorkspace,
+  WorkspaceSpec,
+} from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { forgetOldStarts } from "#server/services/workspace/forget-old-starts.ts";
 import { workspaceOrigin } from "#server/services/workspace/handover.ts";
@@ -33,7 +39,8 @@ export async function startWorkspace(start: Start): Promise<void> {
   const told = new Set<string>();
   try {
     await forgetOldStarts(db, { workspaceId: row.id, generation: row.generation });
-    const running = (await takeOver(start)) ?? (await launch(start, journal, { at: (now) => (step = now), told }));
+    const report = reportTo(journal, { at: (now) => (step = now), told });
+    const running = (await takeOver(start, report)) ?? (await launch(start, report));
     if (running === undefined) return;
     const server = { endpoint: running.endpoint, token: running.token };
     const stillRuns = async () => (await launcher.observe(row.id)).state === "running";
@@ -64,6 +71,7 @@ export async function startWorkspace(start: Start): Promise<void> {
     log.info({ workspaceId: row.id, generation: row.generation, launcher: launcher.name }, "workspace runs");
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
+    if (error instanceof NotIsolated) step = "sandbox";
     if (signal.aborted) {
       journal.log(step, "The start was called off.");
       await journal.flush();
@@ -86,22 +94,40 @@ export async function startWorkspace(start: Start): Promise<void> {
   }
 }
 
+/** Why a workspace may not be launched here. */
+class NotIsolated extends Error {}
+
 /** `datasets`: what is to be read ahead, unless an earlier broker began that. */
 type Started = RunningWorkspace & { token: string; datasets?: readonly DatasetMount[] };
 
-/** The server that a broker before us started for this very generation. */
-async function takeOver({ launcher, row }: Start): Promise<Started | undefined> {
+/** What the launcher tells; `at` hears of each step, and `told` keeps each line. */
+function reportTo(journal: Journal<Step>, { at, told }: { at: (step: Step) => void; told: Set<string> }): LaunchReport {
+  return {
+    started: (step: Step, message: string) => {
+      at(step);
+      journal.started(step, message);
+    },
+    done: (step: Step, message: string) => journal.done(step, message),
+    log: (step: Step, line: string) => {
+      told.add(line);
+      journal.log(step, line);
+    },
+  };
+}
+
+/** The server that a broker before us started for this very generation; one that still waits has the time of a start. */
+async function takeOver({ db, launcher, row, signal }: Start, report: LaunchReport): Promise<Started | undefined> {
   const seen = await launcher.observe(row.id);
   if (seen.state !== "running" || seen.handle.generation !== row.generation || row.serverToken === null)
     return undefined;
-  return { endpoint: seen.endpoint, handle: seen.handle, token: row.serverToken };
+  const { id, teamId, generation } = row;
+  const waits = seen.waits === true && launcher.awaitBegun !== undefined;
+  const datasets = waits ? await mountsOf(systemContext(db), id) : [];
+  const begun = waits ? await launcher.awaitBegun?.({ id, teamId, generation, datasets }, report, signal) : seen;
+  return begun && { endpoint: begun.endpoint, handle: begun.handle, token: row.serverToken };
 }
 
-async function launch(
-  start: Start,
-  journal: Journal<Step>,
-  { at, told }: { at: (step: Step) => void; told: Set<string> },
-): Promise<Started | undefined> {
+async function launch(start: Start, report: LaunchReport): Promise<Started | undefined> {
   const { db, launcher, row, signal } = start;
   const serverToken = randomBytes(32).toString("base64url");
   const credential = newSecret("slw");
@@ -114,10 +140,8 @@ async function launch(
   const isolation = await launcher.isolation();
   const allowUnisolated = !isolation.isolated && (await isFirstAdmin(db, row.ownerId));
   if (!isolation.isolated) {
-    at("sandbox");
     start.log.warn({ workspaceId: row.id, reason: isolation.reason }, "workspaces cannot be isolated here");
-    if (!allowUnisolated) throw new Error(`Only the first admin may launch here, because ${isolation.reason}.`);
-    at("environment");
+    if (!allowUnisolated) throw new NotIsolated(`Only the first admin may launch here, because ${isolation.reason}.`);
   }
   const spec: WorkspaceSpec = {
     id: row.id,
@@ -141,17 +165,6 @@ async function launch(
     const read = launcher.prefetch.bind(launcher);
     void prefetchHere({ db, log: start.log, row, datasets, read, signal });
   }
-  const report = {
-    started: (step: Step, message: string) => {
-      at(step);
-      journal.started(step, message);
-    },
-    done: (step: Step, message: string) => journal.done(step, message),
-    log: (step: Step, line: string) => {
-      told.add(line);
-      journal.log(step, line);
-    },
-  };
   const running = await launcher.ensure(spec, report, signal);
   await changeWhileWanted(db, row, { endpoint: running.endpoint, handle: running.handle });
   return { ...running, token: serverToken, datasets };

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CoreV1Event, KubernetesObject, V1NetworkPolicy, V1Node, V1Pod, V1Service } from "@kubernetes/client-node";
 import { z } from "zod";
 import type {
+  BegunWorkspace,
   Belonging,
   Isolation,
   Launcher,
@@ -168,8 +169,6 @@ export class KubernetesLauncher implements Launcher {
     signal: AbortSignal,
     limit: AbortSignal,
   ): Promise<RunningWorkspace> {
-    const namespace = namespaceOf(this.#settings, spec.teamId);
-    const { pods } = await this.#watch();
     await this.#prepareTeam(spec.teamId, report);
     const claim = await applyHome(this.#applying, this.#settings, spec, (sentence) =>
       report.log("environment", sentence),
@@ -184,6 +183,7 @@ export class KubernetesLauncher implements Launcher {
     }
     const lacking = await missingDriver(this.#client.storage, spec.datasets);
     if (lacking !== undefined) report.log("environment", lacking);
+    const waiting = { report, signal, limit, lacking };
     report.done("environment", `${spec.environment} is ${pod.spec?.containers[0]?.image}`);
 
     // Asked of the cluster itself: a pod that the watch does not tell of yet would share the home with the new one.
@@ -194,19 +194,56 @@ export class KubernetesLauncher implements Launcher {
     report.started("pod", "Making the pod");
     for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
     const service = await this.#apply(serviceOf(spec, this.#settings, owner));
-    const follower = await this.#followEvents(namespace, spec, (line) => report.log("pod", line));
-    const printed = this.#followLog(pods, spec, (line) => report.log("pod", line));
+    return await this.#untilRuns(spec, waiting, async () => {
+      return { pod: await this.#apply(withAddress(pod, service)), service };
+    });
+  }
+
+  async awaitBegun(
+    begun: BegunWorkspace,
+    report: LaunchReport,
+    signal: AbortSignal,
+  ): Promise<RunningWorkspace | undefined> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#settings.startSeconds * 1000)]);
+    const { pods, services } = await this.#watch();
+    const lacking = await missingDriver(this.#client.storage, begun.datasets);
+    report.started("pod", "Waiting for the pod that was made");
     try {
-      const made = await this.#apply(withAddress(pod, service));
-      const find = () => pods.of(spec.id).find(({ metadata }) => metadata?.uid === made.metadata?.uid);
-      await this.#untilReady(spec, { find, pods, report, signal, limit, lacking, lastEvent: follower.last });
+      return await this.#untilRuns(begun, { report, signal, limit, lacking }, async () => {
+        const [pod, [service]] = [podOf(pods, begun.id), services.of(begun.id)];
+        if (pod === undefined || service === undefined || generationOf(pod) !== begun.generation)
+          throw new PodLost("The pod that was made has gone.");
+        return { pod, service };
+      });
+    } catch (error) {
+      if (!(error instanceof PodLost)) throw error;
+      report.log("pod", error.message);
+      return undefined;
+    }
+  }
+
+  /** Waits for a pod, telling what the cluster and the pod say meanwhile; `make` is called when somebody listens. */
+  async #untilRuns(
+    begun: BegunWorkspace,
+    waiting: Pick<Waiting, "report" | "signal" | "limit" | "lacking">,
+    make: () => Promise<{ pod: V1Pod; service: V1Service }>,
+  ): Promise<RunningWorkspace> {
+    const { report } = waiting;
+    const { pods } = await this.#watch();
+    const namespace = namespaceOf(this.#settings, begun.teamId);
+    const follower = await this.#followEvents(namespace, begun, (line) => report.log("pod", line));
+    const printed = this.#followLog(pods, begun, (line) => report.log("pod", line));
+    try {
+      const { pod: made, service } = await make();
+      const find = () => pods.of(begun.id).find(({ metadata }) => metadata?.uid === made.metadata?.uid);
+      await this.#untilReady(begun, { ...waiting, find, pods, lastEvent: follower.last });
+      const node = podOf(pods, begun.id)?.spec?.nodeName;
+      report.done("pod", `The pod runs on ${node ?? "its node"}`);
+      return running(service, { generation: begun.generation, namespace });
     } finally {
       printed.stop();
       await follower.stop();
     }
-    const node = podOf(pods, spec.id)?.spec?.nodeName;
-    report.done("pod", `The pod runs on ${node ?? "its node"}`);
-    return running(service, { generation: spec.generation, namespace });
   }
 
   async observe(id: string): Promise<Observation> {
@@ -236,6 +273,7 @@ export class KubernetesLauncher implements Launcher {
       state: "running",
       ...(restarted === undefined ? {} : { restarted }),
       ...(news === undefined ? {} : { news }),
+      ...(lost.state.kind === "waiting" ? { waits: true as const } : {}),
       ...running(service, { generation: generationOf(pod), namespace: pod.metadata?.namespace ?? "" }),
     };
   }
@@ -510,7 +548,7 @@ export class KubernetesLauncher implements Launcher {
   }
 
   /** Hands over what the cluster tells about the pod and its claim, each line once. */
-  async #followEvents(namespace: string, spec: WorkspaceSpec, onLine: (line: string) => void) {
+  async #followEvents(namespace: string, begun: BegunWorkspace, onLine: (line: string) => void) {
     const since = Date.now() - 1_000;
     let last: CoreV1Event | undefined;
     const follow = async (name: string) => {
@@ -528,7 +566,7 @@ export class KubernetesLauncher implements Launcher {
       });
       return events;
     };
-    const asked = await Promise.allSettled([spec.id, podName(spec)].map(follow));
+    const asked = await Promise.allSettled([begun.id, podName(begun)].map(follow));
     const followed = asked.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
     const refused = asked.find((each) => each.status === "rejected");
     if (refused !== undefined) {
@@ -539,16 +577,16 @@ export class KubernetesLauncher implements Launcher {
   }
 
   /** Hands over what the pod's first container prints while it starts. */
-  #followLog(pods: Watched<V1Pod>, spec: WorkspaceSpec, onLine: (line: string) => void): { stop: () => void } {
+  #followLog(pods: Watched<V1Pod>, begun: BegunWorkspace, onLine: (line: string) => void): { stop: () => void } {
     let left = STARTING_LINES;
     const tell = (line: string) => {
       if (line.trim() !== "" && left-- > 0) onLine(line);
     };
     let following: Promise<{ stop: () => void }> | undefined;
     const look = () => {
-      const pod = podOf(pods, spec.id);
+      const pod = podOf(pods, begun.id);
       const { name, namespace } = pod?.metadata ?? {};
-      if (following !== undefined || pod === undefined || name !== podName(spec) || namespace === undefined) return;
+      if (following !== undefined || pod === undefined || name !== podName(begun) || namespace === undefined) return;
       if (podState(pod).kind !== "running") return;
       following = this.#client.followLog({ namespace, name, container: "workspace" }, tell).catch((error: unknown) => {
         // The last lines are read once more when the start fails.
@@ -583,7 +621,7 @@ export class KubernetesLauncher implements Launcher {
     return { taken: [others, addTo(new Map(), ours.all())], volumes: volumes.map(({ where }) => where) };
   }
 
-  async #untilReady(spec: WorkspaceSpec, waiting: Waiting): Promise<void> {
+  async #untilReady(begun: BegunWorkspace, waiting: Waiting): Promise<void> {
     const { find, pods, report, signal, limit, lacking, lastEvent } = waiting;
     let waitsFor: string | undefined;
     await new Promise<void>((resolve, reject) => {
@@ -616,7 +654,7 @@ export class KubernetesLauncher implements Launcher {
         const event = lastEvent();
         const mount =
           event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"
-            ? mountSentence(event.message ?? "", mountedDataset(spec, event.message))
+            ? mountSentence(event.message ?? "", mountedDataset(begun, event.message))
             : undefined;
         settle(() =>
           reject(
@@ -661,8 +699,8 @@ type Waiting = {
 };
 
 /** The dataset that an event about a volume means. */
-function mountedDataset(spec: WorkspaceSpec, message = ""): string | undefined {
-  const found = spec.datasets.find((dataset) => message.includes(datasetObjectName(spec, dataset)));
+function mountedDataset(begun: BegunWorkspace, message = ""): string | undefined {
+  const found = begun.datasets.find((dataset) => message.includes(datasetObjectName(begun, dataset)));
   return found === undefined ? undefined : `the dataset ${found.name}`;
 }
 

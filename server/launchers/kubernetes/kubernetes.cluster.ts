@@ -32,10 +32,12 @@ const settings = smallSettings(cluster, "sluice", {
     "too-large": { image: cluster.workspaceImage, size: "large", pull: "Never" },
     "no-room": { image: cluster.workspaceImage, size: "wide", pull: "Never" },
     "one-core": { image: cluster.workspaceImage, size: "core", pull: "Never" },
+    later: { image: cluster.workspaceImage, size: "later", pull: "Never" },
     "ends-at-once": { image: "localhost/pause:1", size: "small", pull: "Never" },
   },
   sizes: {
     small: SMALL,
+    later: { ...SMALL, nodeSelector: { "test.sluice.dev/is-there": "later" } },
     large: { ...SMALL, memory: { request: "256Mi", limit: "64Gi" } },
     wide: { ...SMALL, cpu: { request: "500", limit: "500" } },
     core: { ...SMALL, cpu: { request: "1", limit: "2" } },
@@ -391,8 +393,34 @@ it("says how much is missing on a node that is large enough and full, and starts
     .toContain(
       "No node has room for this workspace: too little CPU (it asks for 1) on 1 of 1 node. The node with the most left for it has 0.4 CPU free, so 0.6 CPU are missing. It starts when there is room",
     );
+  // A broker that takes over meanwhile waits on, as long as a start may take, for the pod that is there.
+  const { teamId, generation } = await row(id);
+  const metadata = { name: podName({ id, generation }), namespace: namespaceOf(settings, teamId) };
+  const pod = async () => await cluster.objects.read<V1Pod>({ apiVersion: "v1", kind: "Pod", metadata });
+  const before = await pod();
+  await installation.restartReconciler();
+  expect(await installation.launcher().observe(id)).toMatchObject({ state: "running", waits: true });
+  await expect.poll(() => told(id), { timeout: 20_000, interval: 200 }).toContain("Waiting for the pod that was made");
+  expect((await row(id)).observed).toBe("starting");
   await giveBack();
   await observed(id, "running$");
+  expect((await pod()).metadata?.uid).toBe(before.metadata?.uid);
+  expect(await installation.launcher().observe(id)).not.toHaveProperty("waits");
+  await stop(world.member.ctx, { id });
+  await observed(id, "stopped");
+});
+
+it("makes a pod anew that is deleted while the broker that took over waits for it", async () => {
+  const id = await launch("begun", "later");
+  await expect.poll(() => told(id), { timeout: 30_000, interval: 200 }).toContain("no node has the label");
+  await installation.restartReconciler();
+  await expect.poll(() => told(id), { timeout: 20_000, interval: 200 }).toContain("Waiting for the pod that was made");
+  const { teamId, generation } = await row(id);
+  const metadata = { name: podName({ id, generation }), namespace: namespaceOf(settings, teamId) };
+  await cluster.objects.delete({ apiVersion: "v1", kind: "Pod", metadata }, undefined, undefined, 0);
+  await expect
+    .poll(() => told(id), { timeout: 30_000, interval: 200 })
+    .toMatch(/deleted before it ran[^]*Making the pod/);
   await stop(world.member.ctx, { id });
   await observed(id, "stopped");
 });

@@ -342,7 +342,7 @@ export function serviceOf(spec: WorkspaceSpec, settings: KubernetesSettings, own
 const ANY_SIZE = { storage: "1Mi" };
 
 /** What a dataset's volume and claim of a workspace are named. */
-export const datasetObjectName = (spec: WorkspaceSpec, dataset: DatasetMount) => `${spec.id}-${dataset.id}`;
+export const datasetObjectName = (spec: Pick<WorkspaceSpec, "id">, dataset: DatasetMount) => `${spec.id}-${dataset.id}`;
 
 /**
  * Volume and claim of each NFS export and bucket. A restricted namespace lets no pod name an export itself, so each
