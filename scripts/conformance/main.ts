@@ -82,14 +82,18 @@ if (values.json) console.log(JSON.stringify({ suite: name, ...counts }));
 process.exit(failed === 0 ? 0 : 1);
 
 /** In the surroundings of a workspace: an own gpud, a lease, and our libraries first. */
-async function runSuite({ memoryBytes, pytest }: Suite, interpreter: string, out: string): Promise<void> {
+async function runSuite(
+  { memoryBytes, pytest, tests = name ?? "" }: Suite,
+  interpreter: string,
+  out: string,
+): Promise<void> {
   const folder = path.join(root, "native", "target", "release");
   const words = ["-m", "pytest", "-p", "report", "--sluice-report", out, "-p", "no:cacheprovider", ...pytest];
   await run(
     path.join(folder, "sluice-loopback"),
     ["--memory", String(memoryBytes), "--", interpreter, ...words, ...pytestArguments],
     {
-      cwd: path.join(suites, name ?? ""),
+      cwd: path.join(suites, tests),
       env: { ...process.env, SLUICE_NATIVE_DIR: folder, PYTHONPATH: plugins, PYTHONDONTWRITEBYTECODE: "1" },
       onLine: print,
     },

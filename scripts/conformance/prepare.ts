@@ -23,12 +23,20 @@ export async function prepareSuite(
   const stamp = path.join(venv, "complete");
   if (!existsSync(stamp)) {
     await rm(venv, { recursive: true, force: true });
+    if (suite.python !== undefined) await demandPython(suite.python);
     await run("python3", ["-m", "venv", venv], { onLine });
     await run(interpreter, ["-m", "pip", "install", "-q", ...wanted], { onLine });
     await writeFile(stamp, "");
   }
   await run(interpreter, ["-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", ownWheel], { onLine });
   return interpreter;
+}
+
+async function demandPython(oldest: string): Promise<void> {
+  const version = `(${oldest.replaceAll(".", ", ")})`;
+  await run("python3", ["-c", `import sys; sys.exit(sys.version_info < ${version})`]).catch((error: unknown) => {
+    throw new Error(`This suite's packages are for Python ${oldest} and newer: have one as python3.`, { cause: error });
+  });
 }
 
 /** What the suite's own build makes, kept in `cache`; the last line it prints is the wheel's path. */

@@ -3,6 +3,10 @@ import { z } from "zod";
 
 export const suiteSchema = z.strictObject({
   title: z.string(),
+  /** The oldest Python (`python3`) that its packages are made for. */
+  python: z.string().optional(),
+  /** The suite whose tests it runs, where it is that suite with other packages. */
+  tests: z.string().optional(),
   /** What pip installs, versions pinned. */
   requirements: z.array(z.string()),
   /** A Python program that builds a wheel (`--cache FOLDER`, prints its path), which is installed with them. */

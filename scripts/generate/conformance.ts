@@ -13,6 +13,8 @@ const SHOWN: Record<string, { name: string; requirement?: string; note?: string 
   cuda: { name: "CUDA C++", note: "Link the runtime as a shared library: nvcc --cudart=shared." },
   cupy: { name: "CuPy", note: "The environment's own build: the wheels of PyPI hold a static CUDA runtime." },
   jax: { name: "JAX", requirement: "jax", note: "Convolutions (cuDNN) and sparse solvers are refused by name." },
+  "jax-0.11": { name: "JAX", requirement: "jax" },
+  "jax-0.12": { name: "JAX", requirement: "jax" },
   numba: {
     ...{ name: "Numba", requirement: "numba-cuda[cu13]" },
     note: "Managed memory, mapped host memory and memory shared between processes are refused.",

@@ -16,7 +16,7 @@ import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { hashSecret, newId } from "#server/ids.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
-import type { Launcher } from "#server/launchers/launcher.ts";
+import type { BegunWorkspace, Launcher } from "#server/launchers/launcher.ts";
 import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
 import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
 import { workspacePaths } from "#server/launchers/local/workspace-files.ts";
@@ -58,6 +58,13 @@ afterAll(async () => {
 
 async function reconcile(launchers: Launcher = launcher): Promise<void> {
   reconciler = await startReconciler(database, { launchers: new Map([["local", launchers]]) });
+}
+
+/** The real launcher, in which these are otherwise. */
+function changed(other: Partial<Record<keyof Launcher, unknown>>): Launcher {
+  return new Proxy<Launcher>(launcher, {
+    get: (target, name) => bind(target, name in other ? Reflect.get(other, name) : Reflect.get(target, name)),
+  });
 }
 
 const row = async (id: string) => {
@@ -118,14 +125,12 @@ describe("a launch", () => {
     const changes = "!echo more > ~/datasets/numbers/one.txt; rm ~/datasets/numbers/one.txt";
     expect((await inNotebook(id, changes)).match(/Read-only file system/g)).toHaveLength(2);
     const prefetch = async () => (await listDatasets(world.member.ctx, { id })).datasets[0]?.prefetch;
-    await expect.poll(prefetch).toEqual({ state: "done", bytes: 9, totalBytes: 9, message: null });
+    await expect.poll(prefetch, { timeout: 20_000 }).toEqual({ state: "done", bytes: 9, totalBytes: 9, message: null });
     expect((await events(id)).map(({ message }) => message)).toContain("~/datasets/numbers, read-only");
   }, 90_000);
 
   it("has its own server read its datasets ahead, where its launcher has no way to the files", async () => {
-    const blind = new Proxy(launcher, {
-      get: (target, name) => (name === "prefetch" ? undefined : bind(target, Reflect.get(target, name))),
-    });
+    const blind = changed({ prefetch: undefined });
     const folder = path.join(state.stateDir, "datasets", "letters");
     await mkdir(folder, { recursive: true });
     await writeFile(path.join(folder, "a.txt"), "a".repeat(3_000_000), { mode: 0o644 });
@@ -141,7 +146,7 @@ describe("a launch", () => {
     await observed(id, "running");
     const prefetches = async () => (await listDatasets(world.member.ctx, { id })).datasets.map((each) => each.prefetch);
     const whole = { state: "done", bytes: 3_000_000, totalBytes: 3_000_000, message: null };
-    await expect.poll(prefetches).toEqual([whole, null]);
+    await expect.poll(prefetches, { timeout: 20_000 }).toEqual([whole, null]);
   }, 90_000);
 
   it("is taken over after the broker was killed in the middle of it", async () => {
@@ -157,6 +162,40 @@ describe("a launch", () => {
     await reconcile();
     await observed(id, "running");
     expect(await launcher.observe(id)).toEqual(before);
+  }, 90_000);
+
+  it("that waits for its place is waited for by the broker that takes over, which asks until it is told, and reads its data", async () => {
+    const folder = path.join(state.stateDir, "datasets", "begun");
+    await mkdir(folder, { recursive: true });
+    await writeFile(path.join(folder, "a.txt"), "a".repeat(1000), { mode: 0o644 });
+    const data = await register(world.admin.ctx, { name: "begun", source: { kind: "folder", path: folder } });
+    const blind = { prefetch: undefined };
+    await reconcile(changed(blind));
+    const { id } = await create(world.member.ctx, { name: "begun", image: "cuda-python", datasets: [data.id] });
+    made.push(id);
+    const there = async () => (await launcher.observe(id)).state;
+    await expect.poll(there, { timeout: 30_000, interval: 20 }).toBe("running");
+    await reconciler?.stop();
+    let [asked, runs] = [0, false];
+    const observe = async (which: string) => {
+      if (asked++ < 2) throw new Error("The cluster cannot be reached.");
+      const seen = await launcher.observe(which);
+      return seen.state === "running" && !runs ? { ...seen, waits: true as const } : seen;
+    };
+    const awaitBegun = async ({ datasets }: BegunWorkspace) => {
+      expect(datasets.map(({ name }) => name)).toEqual(["begun"]);
+      runs = true;
+      const seen = await launcher.observe(id);
+      return seen.state === "running" ? { endpoint: seen.endpoint, handle: seen.handle } : undefined;
+    };
+    await reconcile(changed({ ...blind, observe, awaitBegun }));
+    await observed(id, "running");
+    expect([runs, (await row(id)).generation]).toEqual([true, 1]);
+    expect((await events(id)).map(({ message }) => message)).toContain(
+      "The cluster cannot be reached. It is asked again.",
+    );
+    const prefetch = async () => (await listDatasets(world.member.ctx, { id })).datasets.map((each) => each.prefetch);
+    await expect.poll(prefetch, { timeout: 20_000 }).toMatchObject([{ state: "done", bytes: 1000 }]);
   }, 90_000);
 
   it("is called off by a stop", async () => {

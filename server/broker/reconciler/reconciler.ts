@@ -147,6 +147,7 @@ class Loop {
       return;
     }
     const common = { db: this.#db, log: this.#log, launcher, row };
+    const leads = async () => await this.#leadership.isLeader();
     if (row.desired !== "running") {
       this.#begin(row, false, () => stopWorkspace(common));
     } else if (row.observed === "running") {
@@ -163,7 +164,7 @@ class Loop {
       else if (lost) this.#begin(row, false, () => recordLoss(common, reason));
       else if (seen.state === "running") await this.#tell(row, seen);
     } else if (this.#starting(row.launcher) < launcher.startsAtOnce) {
-      this.#begin(row, true, (signal) => startWorkspace({ ...common, signal }));
+      this.#begin(row, true, (signal) => startWorkspace({ ...common, signal, leads }));
     }
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { systemContext } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
@@ -10,6 +11,7 @@ import type {
   DatasetMount,
   Launcher,
   LaunchReport,
+  Observation,
   RunningWorkspace,
   WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
@@ -24,8 +26,19 @@ import { changeWhileWanted, environmentOf, isFirstAdmin, sizeOf, type WorkspaceR
 
 const JUPYTER_TIMEOUT_MS = 60_000;
 const KERNEL_TIMEOUT_MS = 45_000;
+/** So long a launcher may be unable to tell what there is before a start fails for it. */
+const OBSERVE_MS = 300_000;
+const ASK_AGAIN_MS = 1_000;
 
-type Start = { db: Database; log: Logger; launcher: Launcher; row: WorkspaceRow; signal: AbortSignal };
+type Start = {
+  db: Database;
+  log: Logger;
+  launcher: Launcher;
+  row: WorkspaceRow;
+  signal: AbortSignal;
+  /** Whether this broker still leads: else another one has the start, and what it waits for is not ended here. */
+  leads: () => Promise<boolean>;
+};
 
 /**
  * Brings a workspace from wanted to running, step by step. What a killed broker began is taken over: a server of this
@@ -72,6 +85,10 @@ export async function startWorkspace(start: Start): Promise<void> {
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (error instanceof NotIsolated) step = "sandbox";
+    if (!(await start.leads().catch(() => false))) {
+      log.warn({ workspaceId: row.id, step, err: error }, "a start is left to the broker that leads");
+      return;
+    }
     if (signal.aborted) {
       journal.log(step, "The start was called off.");
       await journal.flush();
@@ -117,14 +134,36 @@ function reportTo(journal: Journal<Step>, { at, told }: { at: (step: Step) => vo
 
 /** The server that a broker before us started for this very generation; one that still waits has the time of a start. */
 async function takeOver({ db, launcher, row, signal }: Start, report: LaunchReport): Promise<Started | undefined> {
-  const seen = await launcher.observe(row.id);
+  const seen = await observed(launcher, row.id, report, signal);
   if (seen.state !== "running" || seen.handle.generation !== row.generation || row.serverToken === null)
     return undefined;
   const { id, teamId, generation } = row;
-  const waits = seen.waits === true && launcher.awaitBegun !== undefined;
-  const datasets = waits ? await mountsOf(systemContext(db), id) : [];
-  const begun = waits ? await launcher.awaitBegun?.({ id, teamId, generation, datasets }, report, signal) : seen;
-  return begun && { endpoint: begun.endpoint, handle: begun.handle, token: row.serverToken };
+  const { serverToken: token } = row;
+  if (seen.waits !== true || launcher.awaitBegun === undefined)
+    return { endpoint: seen.endpoint, handle: seen.handle, token };
+  const datasets = await mountsOf(systemContext(db), id);
+  const begun = await launcher.awaitBegun({ id, teamId, generation, datasets }, report, signal);
+  return begun && { ...begun, token, datasets };
+}
+
+/** What there is; asked again for a while where its launcher cannot tell, as when a cluster does not answer. */
+async function observed(
+  launcher: Launcher,
+  id: string,
+  report: LaunchReport,
+  signal: AbortSignal,
+): Promise<Observation> {
+  const until = Date.now() + OBSERVE_MS;
+  for (let told = false; ; told = true) {
+    try {
+      return await launcher.observe(id);
+    } catch (error) {
+      if (Date.now() > until) throw error;
+      if (!told)
+        report.log("environment", `${error instanceof Error ? error.message : "It fails."} It is asked again.`);
+      await sleep(ASK_AGAIN_MS, undefined, { signal });
+    }
+  }
 }
 
 async function launch(start: Start, report: LaunchReport): Promise<Started | undefined> {

@@ -89,6 +89,8 @@ const ROOM_MS = 3_000;
 
 /** So often a start asks a cluster again that does not answer. */
 const ASK_AGAIN_MS = 1_000;
+/** At least so long a start is waited for that another broker has begun, however long ago. */
+const TAKEN_OVER_MS = 30_000;
 /** For so long what somebody changed or deleted is put again. */
 const REPAIR_MS = 10_000;
 /** A broker that is being replaced may have other settings: the two are no faster than this in changing it back. */
@@ -146,19 +148,23 @@ export class KubernetesLauncher implements Launcher {
 
   async ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#settings.startSeconds * 1000)]);
-    for (let told = false; ; told = true) {
+    report.started("environment", `Preparing the namespace ${namespaceOf(this.#settings, spec.teamId)}`);
+    const bringUp = async () => {
       try {
-        if (!told) report.started("environment", `Preparing the namespace ${namespaceOf(this.#settings, spec.teamId)}`);
         return await this.#bringUp(spec, report, signal, limit);
       } catch (error) {
         // Perhaps one of the team's objects is missing.
         this.#teams.delete(spec.teamId);
-        const lost = error instanceof PodLost;
-        if (!(lost || isUnreachable(error)) || limit.aborted) throw error;
-        if (lost) report.log("pod", `${error.message} It is made again.`);
-        else if (!told) report.log("pod", "The cluster does not answer. It is asked again until it does.");
-        await sleep(ASK_AGAIN_MS, undefined, { signal: limit }).catch(() => undefined);
-        if (limit.aborted) throw error;
+        throw error;
+      }
+    };
+    for (;;) {
+      try {
+        return await untilItAnswers(report, limit, bringUp);
+      } catch (error) {
+        if (!(error instanceof PodLost) || limit.aborted) throw error;
+        report.log("pod", `${error.message} It is made again.`);
+        await pause(limit, error);
       }
     }
   }
@@ -204,20 +210,25 @@ export class KubernetesLauncher implements Launcher {
     report: LaunchReport,
     signal: AbortSignal,
   ): Promise<RunningWorkspace | undefined> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#settings.startSeconds * 1000)]);
     const { pods, services } = await this.#watch();
-    const lacking = await missingDriver(this.#client.storage, begun.datasets);
+    const since = podOf(pods, begun.id)?.metadata?.creationTimestamp?.getTime() ?? Date.now();
+    const left = since + this.#settings.startSeconds * 1000 - Date.now();
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.max(TAKEN_OVER_MS, left))]);
     report.started("pod", "Waiting for the pod that was made");
-    try {
+    const wait = async () => {
+      const lacking = await missingDriver(this.#client.storage, begun.datasets);
       return await this.#untilRuns(begun, { report, signal, limit, lacking }, async () => {
         const [pod, [service]] = [podOf(pods, begun.id), services.of(begun.id)];
         if (pod === undefined || service === undefined || generationOf(pod) !== begun.generation)
           throw new PodLost("The pod that was made has gone.");
         return { pod, service };
       });
+    };
+    try {
+      return await untilItAnswers(report, limit, wait);
     } catch (error) {
       if (!(error instanceof PodLost)) throw error;
-      report.log("pod", error.message);
+      report.log("pod", `${error.message} It is made again.`);
       return undefined;
     }
   }
@@ -595,6 +606,7 @@ export class KubernetesLauncher implements Launcher {
       });
     };
     const unsubscribe = pods.onChange(look);
+    look();
     return {
       stop: () => {
         unsubscribe();
@@ -679,6 +691,25 @@ export class KubernetesLauncher implements Launcher {
       else look();
     });
   }
+}
+
+/** Does it, and again while the cluster does not answer and there is time. */
+async function untilItAnswers<T>(report: LaunchReport, limit: AbortSignal, work: () => Promise<T>): Promise<T> {
+  for (let told = false; ; told = true) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isUnreachable(error) || limit.aborted) throw error;
+      if (!told) report.log("pod", "The cluster does not answer. It is asked again until it does.");
+      await pause(limit, error);
+    }
+  }
+}
+
+/** A while before something is tried again; with its fault when the time is over. */
+async function pause(limit: AbortSignal, error: unknown): Promise<void> {
+  await sleep(ASK_AGAIN_MS, undefined, { signal: limit }).catch(() => undefined);
+  if (limit.aborted) throw error;
 }
 
 /** A pod that is gone before it ran anywhere: nothing is lost by making it again. */

@@ -420,7 +420,7 @@ it("makes a pod anew that is deleted while the broker that took over waits for i
   await cluster.objects.delete({ apiVersion: "v1", kind: "Pod", metadata }, undefined, undefined, 0);
   await expect
     .poll(() => told(id), { timeout: 30_000, interval: 200 })
-    .toMatch(/deleted before it ran[\s\S]*Making the pod/);
+    .toMatch(/before it ran\. It is made again\.[\s\S]*Making the pod/);
   await stop(world.member.ctx, { id });
   await observed(id, "stopped");
 });
