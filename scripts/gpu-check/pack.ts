@@ -47,7 +47,7 @@ export async function pack(root: string, folder: string): Promise<{ bytes: numbe
   });
   await writeFile(path.join(folder, "python", "sitecustomize.py"), SITECUSTOMIZE);
   const own = path.join(root, "scripts", "gpu-check");
-  await copyFile(path.join(own, "run.py"), path.join(folder, "run.py"));
+  for (const name of ["run.py", "compare.py"]) await copyFile(path.join(own, name), path.join(folder, name));
   await cp(path.join(own, "parts"), path.join(folder, "parts"), {
     recursive: true,
     filter: (from) => !from.includes("__pycache__"),
