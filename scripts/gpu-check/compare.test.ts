@@ -13,7 +13,8 @@ function python(expression: string, given: unknown = null): unknown {
 const step = (step_ms: number, losses: number[] = [2, 1]) => ({ step_ms, losses });
 const models = ["mlp", "gpt2_8x1024", "gpt2_1x128", "resnet50_64"];
 const steady = Object.fromEntries(models.map((name) => [name, step(10)]));
-const runs = { native: steady, again: steady, unix: steady, tls: steady, rtt1: steady };
+const by = { ...steady, round_trip: { launch_and_wait_ms: 0.1 } };
+const runs = { native: steady, again: steady, unix: by, tls: by, rtt1: by };
 const judged = z.tuple([z.record(z.string(), z.record(z.string(), z.unknown())), z.boolean()]);
 const training = (changed: Record<string, object>) => {
   const [ratios, within] = judged.parse(python("compare.compare_training(given)", { ...runs, ...changed }));
@@ -33,7 +34,7 @@ test("what is asked as a ratio is measured first, and alone", () => {
 });
 
 test("a step is compared with the faster native run, and judged by the reach of its way", () => {
-  const slower = { ...steady, gpt2_8x1024: step(10.3) };
+  const slower = { ...by, gpt2_8x1024: step(10.3) };
   expect(training({ again: slower }).within).toBe(true);
   const { ratios, within } = training({ again: slower, tls: slower });
   expect(within).toBe(false);
@@ -43,16 +44,39 @@ test("a step is compared with the faster native run, and judged by the reach of 
 });
 
 test("a model that a run did not come to says why, and is not within reach", () => {
-  const { mlp, gpt2_8x1024, gpt2_1x128 } = steady;
-  const cut = { mlp, gpt2_8x1024, gpt2_1x128, failed: { name: "failed", error: "no end within 29 s" } };
-  const by = training({ tls: cut });
-  expect(by.within).toBe(false);
-  expect(by.ratios.resnet50_64?.tls).toMatchObject({ cannot: "no end within 29 s" });
+  const others = Object.fromEntries(Object.entries(by).filter(([name]) => name !== "resnet50_64"));
+  const cut = { ...others, failed: { name: "failed", error: "no end within 29 s" } };
+  const remoted = training({ tls: cut });
+  expect(remoted.within).toBe(false);
+  expect(remoted.ratios.resnet50_64?.tls).toMatchObject({ cannot: "no end within 29 s" });
   const natively = training({ native: cut });
   expect(natively.within).toBe(false);
   expect(natively.ratios.resnet50_64).toEqual({ cannot: "natively: no end within 29 s" });
   // What a card cannot do natively is no fault of ours.
   expect(training({ native: { ...steady, gpt2_8x1024: { error: "out of memory" } } }).within).toBe(true);
+});
+
+test("a step of the toy may take one round trip of its way more, and what native runs differ", () => {
+  const mlp = (step_ms: number, launch_and_wait_ms = 0.1) => ({
+    ...by,
+    mlp: step(step_ms),
+    round_trip: { launch_and_wait_ms },
+  });
+  expect(training({ unix: mlp(10.09) }).within).toBe(true);
+  const { ratios, within } = training({ unix: mlp(10.2), rtt1: mlp(11.2, 1.3) });
+  expect(within).toBe(false);
+  expect(ratios.mlp?.unix).toMatchObject({ added_ms: 0.2, round_trip_ms: 0.1, native_noise_ms: 0, ok: false });
+  expect(ratios.mlp?.rtt1).toMatchObject({ added_ms: 1.2, round_trip_ms: 1.3, ok: true });
+  expect(training({ again: mlp(10.15), unix: mlp(10.2) }).within).toBe(true);
+  // Without the round trip nothing is said about it.
+  expect(training({ tls: steady }).ratios.mlp?.tls).toMatchObject({ ok: false });
+});
+
+test("losses are native's to the bit, or about as far off as native's own", () => {
+  const lost = (last: number) => ({ ...by, gpt2_1x128: step(10, [2, last]) });
+  expect(training({ tls: lost(1.001) }).within).toBe(false);
+  expect(training({ tls: lost(1.001), again: lost(1.0006) }).within).toBe(true);
+  expect(training({ tls: lost(1.01), again: lost(1.001) }).within).toBe(false);
 });
 
 test("losses are compared as far as both runs came", () => {

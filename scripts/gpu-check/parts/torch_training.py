@@ -1,4 +1,5 @@
-"""Training steps of fixed size: one JSON line for each model, with the median step, the losses and the peak memory."""
+"""A launch and the wait for it, and training steps of fixed size: one JSON line for each model, with the median step, the
+losses and the peak memory."""
 
 import json
 import time
@@ -110,6 +111,19 @@ CASES = (
 SECONDS, LEAST = 5, 5
 
 
+def round_trip():
+    """How long a launch and the wait for it take: the median."""
+    one, times = torch.zeros(1, device=DEVICE), []
+    for _ in range(300):
+        began = time.perf_counter()
+        one.add_(1)
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    # The first ones load what they need.
+    times = sorted(times[50:])
+    print(json.dumps({"name": "round_trip", "launch_and_wait_ms": times[len(times) // 2] * 1e3}), flush=True)
+
+
 def train(name, make, data, warm, steps):
     """One model; the loss is read at every step, as people do."""
     torch.manual_seed(0)
@@ -139,6 +153,7 @@ def train(name, make, data, warm, steps):
 
 
 if __name__ == "__main__":
+    round_trip()
     for case in CASES:
         try:
             train(*case)
