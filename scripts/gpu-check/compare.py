@@ -62,12 +62,14 @@ def compare_values(native, again, remoted):
     outcome = {}
     for name, value in native.items():
         other, mine = again.get(name), remoted.get(name)
-        if "error" in value:
+        if "skipped" in value:
+            outcome[name] = {"skipped": value["skipped"]}
+        elif "error" in value:
             outcome[name] = {"native": value["error"]}
-        elif mine is None or "error" in mine:
-            outcome[name] = {"remoted": mine["error"] if mine else "no result"}
+        elif mine is None or "digest" not in mine:
+            outcome[name] = {"remoted": (mine or {}).get("error") or (mine or {}).get("skipped") or "no result"}
         else:
-            noise = difference(value, other) if other and "error" not in other else 0.0
+            noise = difference(value, other) if other and "digest" in other else 0.0
             noise = max(noise, value.get("noise", 0.0))
             found = difference(value, mine)
             outcome[name] = {"noise": noise, "difference": found, "ok": found <= noise}
@@ -90,8 +92,8 @@ def same_losses(run, native, again):
 
 
 def compare_step(native, again, mine, reach, trip_ms=None):
-    """One model by one way: its median step against the faster of two native runs, which differ by a third at times. Its
-    reach is their ratio, or, where `trip_ms` is given, so much more and what the native runs differ.
+    """One model by one way: its median step against the faster of two native runs, which differ by a third at times.
+    Its reach is their ratio, or, where `trip_ms` is given, so much more and what the native runs differ.
 
     Each run is a line of torch_training.py; times are in milliseconds."""
     times = (native["step_ms"], again.get("step_ms", native["step_ms"]))

@@ -106,3 +106,12 @@ test("a second native run is asked for only where a bit differs, and then says h
   expect(compared({})).toEqual({ x: { noise: 0, difference: 0.25, ok: false } });
   expect(compared({ x: value(2) })).toEqual({ x: { noise: 0.5, difference: 0.25, ok: true } });
 });
+
+test("what a card or a build cannot do is skipped with its reason, but not by our libraries alone", () => {
+  const [value, skipped] = [{ samples: [1], digest: "1" }, { skipped: "no NCCL" }];
+  const compared = (native: object, remoted: object) =>
+    python("compare.compare_values(given[0], {}, given[1])", [{ x: native }, { x: remoted }]);
+  expect(compared(skipped, skipped)).toEqual({ x: { skipped: "no NCCL" } });
+  expect(compared(value, skipped)).toEqual({ x: { remoted: "no NCCL" } });
+  expect(compared(value, value)).toEqual({ x: { noise: 0, difference: 0, ok: true } });
+});

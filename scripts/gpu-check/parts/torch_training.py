@@ -1,5 +1,5 @@
-"""A launch and the wait for it, and training steps of fixed size: one JSON line for each model, with the median step, the
-losses and the peak memory."""
+"""A launch and the wait for it, and training steps of fixed size: one JSON line for each model, with the median step,
+the losses and the peak memory."""
 
 import json
 import time
