@@ -425,11 +425,11 @@ def with_our_cupy(bench):
 
 
 def frameworks(bench):
-    """3: samples of JAX, Numba and Triton, and of CuPy with the modules of our build."""
+    """3: samples of JAX, Numba, Triton and TensorFlow, and of CuPy with the modules of our build."""
     result, oks = {}, []
-    for name, modules in (("jax", ["jax"]), ("numba", ["numba"]), ("triton", ["triton", "torch"])):
+    for name, also in (("jax", []), ("numba", []), ("triton", ["torch"]), ("tensorflow", [])):
         try:
-            installed(*modules)
+            installed(name, *also)
             result[name] = samples(bench, f"{name}_samples.py", ("unix",))
             oks.append(result[name]["ok"])
         except Problem as problem:
@@ -441,7 +441,7 @@ def frameworks(bench):
     except Problem as problem:
         result["cupy"] = {"cannot": str(problem)}
     if not oks:
-        result["cannot"] = "none of JAX, Numba, Triton and CuPy is installed here"
+        result["cannot"] = "none of JAX, Numba, Triton, TensorFlow and CuPy is installed here"
     result["ok"] = bool(oks) and all(oks)
     return result
 
