@@ -54,8 +54,10 @@ export async function pack(root: string, folder: string): Promise<{ bytes: numbe
   });
   await cp(path.join(root, "native", "conformance", "cuda"), path.join(folder, "cuda"), { recursive: true });
   await cupy(path.join(root, ".sluice", "conformance", "built"), path.join(folder, "cupy-build"));
-  const parking = path.join(root, "native", "conformance", "python", "parking.py");
-  await copyFile(parking, path.join(folder, "parts", "parking.py"));
+  const conformance = path.join(root, "native", "conformance");
+  for (const file of ["python/parking.py", "plugins/fresh.py"]) {
+    await copyFile(path.join(conformance, file), path.join(folder, "parts", path.basename(file)));
+  }
   return sizeOf(folder);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Native against remoted on one card: runs on any machine with an NVIDIA GPU, offline.
 
-    python3 run.py --out DIR [--parts training,4,5,attach,share,1,cuda,operations,3] [--limit 480] [--log FILE]
+    python3 run.py --out DIR [--parts training,4,5,attach,killed,share,1,cuda,operations,3] [--limit 480] [--log FILE]
 
 Needs Python's standard library and what lies beside this file; frameworks are used where they are installed, and a
 part that cannot run says why, one that is cut what was cut. Every part is processes of its own with a time limit, and
@@ -47,6 +47,11 @@ DRIVER_PLACES = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x
 CUDA_OPTIONS = {"several_files": ["several_files_other.cu"], "per_thread_stream": ["--default-stream", "per-thread"]}
 # Of the shares of a card: percentage points that one is off at most, and what is left of all at least.
 SHARES = {"max_deviation_pp": 3.0, "total_vs_solo": 0.97, "idle_neighbour": 0.98}
+
+
+# Seconds in which a program has to have its error when the process that serves it is killed. XLA asks every five
+# whether its streams have failed, and raises it a moment later.
+KILLED_WITHIN = {"torch": 5, "jax": 5.5, "numba": 5}
 
 
 class Problem(Exception):
@@ -359,7 +364,7 @@ def operations(bench):
 
 
 def attach(bench):
-    """A GPU that comes and goes under programs that train: their losses are those of a run without a pause."""
+    """A GPU that comes and goes: losses are those of a run without a pause, and arrays lie where they were."""
     result, within, ran = {}, True, False
     for name in ("torch", "jax"):
         try:
@@ -380,10 +385,40 @@ def attach(bench):
         result[name] = {**mine, "losses_off": losses_off, "losses_off_natively": losses_off_natively}
         paused = mine.get("without_a_gpu", "works") != "works"
         within = within and paused and losses_off is not None and losses_off <= max(losses_off_natively or 0, 1e-6)
+    try:
+        installed("numba")
+        command = [sys.executable, bench.part("numba_attach.py")]
+        mine = bench.lines(bench.remoted(command, "unix", 40, ("--joined", "--no-attach")))[-1]
+        result["numba"] = mine
+        paused = mine.get("without_a_gpu", "works") != "works"
+        within, ran = within and paused and mine.get("as_they_were") and mine.get("works_on"), True
+    except Problem as problem:
+        result["numba"] = {"cannot": str(problem)}
     if not ran:
-        raise Problem("neither PyTorch nor JAX runs here")
-    result["ok"] = within
+        raise Problem("none of PyTorch, JAX and Numba runs here")
+    result["ok"] = bool(within)
     return result
+
+
+def killed(bench):
+    """What serves a program that trains is killed: an error soon, no hang, and it trains on another lease."""
+
+    def outcome(name):
+        try:
+            installed(name)
+        except Problem as problem:
+            return {"cannot": str(problem)}
+        command = [sys.executable, bench.part("killed.py"), name]
+        found = bench.lines(bench.remoted(command, "unix", 60, ("--no-attach",)))[-1]
+        soon = found.get("error_after_s", float("inf")) <= KILLED_WITHIN[name]
+        return {**found, "reach_s": KILLED_WITHIN[name], "ok": soon and found.get("learns_again", False)}
+
+    with concurrent.futures.ThreadPoolExecutor(len(KILLED_WITHIN)) as pool:
+        result = dict(zip(KILLED_WITHIN, pool.map(outcome, KILLED_WITHIN)))
+    oks = [found["ok"] for found in result.values() if "ok" in found]
+    if not oks:
+        raise Problem("none of PyTorch, JAX and Numba is installed here")
+    return {**result, "ok": all(oks)}
 
 
 def training(bench):
@@ -447,8 +482,8 @@ def frameworks(bench):
 
 
 RUNS = {
-    "training": training, "4": copies, "5": parking, "attach": attach, "share": share, "1": conformance,
-    "cuda": cuda_programs, "operations": operations, "3": frameworks,
+    "training": training, "4": copies, "5": parking, "attach": attach, "killed": killed, "share": share,
+    "1": conformance, "cuda": cuda_programs, "operations": operations, "3": frameworks,
 }
 
 
