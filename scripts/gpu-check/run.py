@@ -217,7 +217,8 @@ def conformance(bench):
     def passed(outcome):
         return {line[0]: line[1].startswith("ok") for line in re.findall(r"^(\w+): (ok|FAILED)", outcome[0], re.M)}
 
-    first = passed(bench.native([program, bench.driver, *names], 60))
+    native = bench.native([program, bench.driver, *names], 60)
+    first, why = passed(native), dict(re.findall(r"^(\w+): FAILED \((.*)\)$", native[0], re.M))
     outcomes = {}
     for way in ("unix",) if bench.options.short else ("unix", "tls"):
         outcomes[way] = bench.remoted([program, "libcuda.so.1", *names], way, 90)
@@ -229,7 +230,9 @@ def conformance(bench):
         result[way] = {"passed": sum(remoted.values()), "differ": differing}
         if differing:
             result[way]["error"] = tail(outcome[1])
-    result["native_failed"] = [name for name in names if first.get(name) is False]
+    result["native_failed"] = {name: why.get(name, "") for name in names if first.get(name) is False}
+    if why:
+        result["native_error"] = tail(native[1], 12)
     result["native_cut"] = [name for name in names if name not in first]
     result["ok"] = not result["native_cut"] and not any(result[way]["differ"] for way in outcomes)
     return result
