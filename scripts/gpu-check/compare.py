@@ -7,7 +7,7 @@ PARTS = ("training", "4", "5", "attach", "killed", "share", "1", "cuda", "operat
 # These are not timed: they run side by side, where they follow each other.
 COMPARED = ("1", "cuda", "operations", "3")
 # Seconds for all of it, and how much of that is for beginning and ending.
-LIMIT, AROUND = 480, 15
+LIMIT, BEGINNING, ENDING = 480, 10, 5
 # Seconds that a part may take. On an H200 with 16 cores training took 17 for each of five runs, copies 20, parking 13,
 # attach about 40, shares 23 and what is compared 136 (its slowest part); what one does not need is left for the others.
 TIMES = {"training": 135, "4": 25, "5": 20, "attach": 60, "killed": 30, "share": 45, **dict.fromkeys(COMPARED, 150)}
@@ -30,9 +30,15 @@ def together(names):
     return [[name for _, name in run] for _, run in runs]
 
 
-def seconds(names):
-    """The most that these parts take with all that is around them."""
-    return AROUND + sum(max(TIMES[name] for name in group) for group in together(names))
+def needed(groups):
+    """The seconds that parts in their groups may take."""
+    return sum(max(TIMES[name] for name in group) for group in groups)
+
+
+def part_ends(part, now, end, behind):
+    """When a part that begins now has to end, of all that has to end at `end`: after its own time, or later by what
+    those before it have left over, as long as the groups behind it have theirs."""
+    return min(end, max(now + TIMES[part], end - needed(behind)))
 
 
 def off(run, other):

@@ -34,7 +34,8 @@ import threading
 import time
 
 from compare import (
-    COMPARED, LIMIT, PARTS, TIMES, WAYS, compare_outcomes, compare_training, compare_values, differ, off, together,
+    COMPARED, ENDING, LIMIT, PARTS, WAYS, compare_outcomes, compare_training, compare_values, differ, off, part_ends,
+    together,
 )
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -69,11 +70,11 @@ class Bench:
     def __init__(self, options):
         self.options = options
         # The last seconds are for ending what is cut and for writing.
-        self.end = time.monotonic() + options.limit - 5
+        self.end = time.monotonic() + options.limit - ENDING
         self.part_end = self.end
         self.cut, self.beside = [], []
-        # Of the parts that run side by side, which has ended.
-        self.ended = {}
+        # Of the parts that run side by side, which has ended; and the groups behind them.
+        self.ended, self.behind = {}, []
         self.python_path = None
         self.folder = tempfile.mkdtemp(prefix="gpu-check-")
         # gpud's workers are nobody where it runs as root; the socket lies here.
@@ -122,7 +123,7 @@ class Bench:
     def begin(self, part):
         """The same with a time of its own, which begins now."""
         begun = copy.copy(self)
-        begun.part_end = min(self.end, time.monotonic() + TIMES[part])
+        begun.part_end = part_ends(part, time.monotonic(), self.end, self.behind)
         begun.cut = []
         begun.beside = [ended for name, ended in self.ended.items() if name != part]
         return begun
@@ -329,7 +330,7 @@ def parking(bench):
 def share(bench):
     """Whether leases get their shares of the card."""
     program = os.path.join(NATIVE, "sluice-share-bench")
-    seconds = max(0.3, min(3.0, (bench.left() - 20) / 40))
+    seconds = max(0.3, min(1.5, (bench.left() - 20) / 40))
     options = [f"--driver={bench.driver}", *(f"--worker-env={name}" for name in bench.options.worker_env)]
     figures = bench.lines(bench.native([program, f"{seconds:.2f}", "cuda", *options], 150))[-1]
     figures["measured_s"] = round(seconds, 2)
@@ -592,7 +593,9 @@ def main():
             print(f"part {name}: {words} ({report['parts'][name]['seconds']} s)", flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(len(COMPARED)) as pool:
-        for group in together(names):
+        groups = together(names)
+        for number, group in enumerate(groups):
+            bench.behind = groups[number + 1:]
             bench.ended = {name: threading.Event() for name in group}
             list(pool.map(run, group))
     shutil.rmtree(bench.folder, ignore_errors=True)
