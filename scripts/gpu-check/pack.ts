@@ -47,15 +47,17 @@ export async function pack(root: string, folder: string): Promise<{ bytes: numbe
   });
   await writeFile(path.join(folder, "python", "sitecustomize.py"), SITECUSTOMIZE);
   const own = path.join(root, "scripts", "gpu-check");
-  await copyFile(path.join(own, "run.py"), path.join(folder, "run.py"));
+  for (const name of ["run.py", "compare.py"]) await copyFile(path.join(own, name), path.join(folder, name));
   await cp(path.join(own, "parts"), path.join(folder, "parts"), {
     recursive: true,
     filter: (from) => !from.includes("__pycache__"),
   });
   await cp(path.join(root, "native", "conformance", "cuda"), path.join(folder, "cuda"), { recursive: true });
   await cupy(path.join(root, ".sluice", "conformance", "built"), path.join(folder, "cupy-build"));
-  const parking = path.join(root, "native", "conformance", "python", "parking.py");
-  await copyFile(parking, path.join(folder, "parts", "parking.py"));
+  const conformance = path.join(root, "native", "conformance");
+  for (const file of ["python/parking.py", "plugins/fresh.py"]) {
+    await copyFile(path.join(conformance, file), path.join(folder, "parts", path.basename(file)));
+  }
   return sizeOf(folder);
 }
 

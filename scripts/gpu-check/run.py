@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Native against remoted on one card: runs on any machine with an NVIDIA GPU, offline.
 
-    python3 run.py --out DIR [--parts 1,cuda,operations,3,4,5,attach,training,share] [--limit 480] [--log FILE]
+    python3 run.py --out DIR [--parts training,4,5,attach,killed,share,1,cuda,operations,3] [--limit 480] [--log FILE]
 
 Needs Python's standard library and what lies beside this file; frameworks are used where they are installed, and a
-part that cannot run says why. Every part is processes of its own with a time limit. Writes gpu-MODEL-DATE.json and a
-table of the same name. What is compared runs side by side, what is measured alone. Programs run twice natively and then
-through a gpud of their own by each way: a Unix socket, TCP with TLS, and TCP with TLS and 1 ms added to each round trip.
+part that cannot run says why, one that is cut what was cut. Every part is processes of its own with a time limit, and
+all of them together end within it. Writes gpu-MODEL-DATE.json and a table of the same name. What is measured runs alone
+and first, what is compared side by side behind it. Programs run natively and through a gpud of their own by each way: a
+Unix socket, TCP with TLS, and TCP with TLS and 1 ms added to each round trip; and natively again, where it is asked how
+far native runs differ.
 """
 
 import argparse
@@ -31,28 +33,26 @@ import tempfile
 import threading
 import time
 
+from compare import (
+    COMPARED, ENDING, LIMIT, PARTS, WAYS, compare_outcomes, compare_training, compare_values, differ, off, part_ends,
+    together,
+)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 NATIVE = os.path.join(HERE, "native")
 MIB = 1 << 20
-PARTS = ("1", "cuda", "operations", "3", "4", "5", "attach", "training", "share")
-# These are not timed: they run side by side, before the others.
-COMPARED = ("1", "cuda", "operations", "3")
 # Where drivers lie that the dynamic linker does not find.
 DRIVER_PLACES = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
                  "/usr/lib/wsl/lib")
-# Seconds that a part may take; what one does not need is left for the others.
-TIMES = {"1": 150, "cuda": 150, "operations": 150, "3": 170, "4": 80, "5": 60, "attach": 90, "training": 170,
-         "share": 120}
 # Options and further files of single CUDA C++ programs.
 CUDA_OPTIONS = {"several_files": ["several_files_other.cu"], "per_thread_stream": ["--default-stream", "per-thread"]}
-# Whether a figure of a training run is within its reach: ways, and the most that remoted may be over native.
-REACH = {
-    "gpt2_8x1024": {"unix": 1.01, "tls": 1.01, "rtt1": 1.05},
-    "gpt2_1x128": {"unix": 1.15, "tls": 1.15},
-    "resnet50_64": {"unix": 1.03, "tls": 1.03},
-}
 # Of the shares of a card: percentage points that one is off at most, and what is left of all at least.
 SHARES = {"max_deviation_pp": 3.0, "total_vs_solo": 0.97, "idle_neighbour": 0.98}
+
+
+# Seconds in which a program has to have its error when the process that serves it is killed. XLA asks every five
+# whether its streams have failed, and raises it a moment later.
+KILLED_WITHIN = {"torch": 5, "jax": 5.5, "numba": 5}
 
 
 class Problem(Exception):
@@ -69,8 +69,12 @@ class Bench:
 
     def __init__(self, options):
         self.options = options
-        self.end = time.monotonic() + options.limit
+        # The last seconds are for ending what is cut and for writing.
+        self.end = time.monotonic() + options.limit - ENDING
         self.part_end = self.end
+        self.cut, self.beside = [], []
+        # Of the parts that run side by side, which has ended; and the groups behind them.
+        self.ended, self.behind = {}, []
         self.python_path = None
         self.folder = tempfile.mkdtemp(prefix="gpu-check-")
         # gpud's workers are nobody where it runs as root; the socket lies here.
@@ -119,8 +123,15 @@ class Bench:
     def begin(self, part):
         """The same with a time of its own, which begins now."""
         begun = copy.copy(self)
-        begun.part_end = min(self.end, time.monotonic() + TIMES[part])
+        begun.part_end = part_ends(part, time.monotonic(), self.end, self.behind)
+        begun.cut = []
+        begun.beside = [ended for name, ended in self.ended.items() if name != part]
         return begun
+
+    def wait_for_quiet(self, seconds):
+        """Waits until what runs beside has ended, and leaves so many seconds of the part's time."""
+        for ended in self.beside:
+            ended.wait(max(0, self.left() - seconds))
 
     def left(self):
         """Seconds until the part has to end."""
@@ -152,6 +163,7 @@ class Bench:
         """What a program printed; its end or the time limit's."""
         limit = min(limit, self.left())
         if limit < 2:
+            self.cut.append(f"not begun: {self.words(command)}")
             return "", "no time was left", 124
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
@@ -162,10 +174,21 @@ class Bench:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             err = f"{err}\nno end within {limit:.0f} s"
+            self.cut.append(f"after {limit:.0f} s: {self.words(command)}")
             self.note(command, out, err, 124)
             return out, err, 124
         self.note(command, out, err, process.returncode)
         return out, err, process.returncode
+
+    @staticmethod
+    def words(command):
+        """What a command runs and by which way, without folders."""
+        remoted = "--" in command
+        listens = next((word for word in command if word.startswith("--gpud=--listen=")), "tcp").split("=")[-1]
+        way = "rtt1" if "--round-trip" in command else listens.split(":")[0]
+        inner = command[command.index("--") + 1:] if remoted else command
+        names = [os.path.basename(word) for word in inner if word != sys.executable]
+        return f"{' '.join(names)[:60]} ({way if remoted else 'native'})"
 
     def note(self, command, out, err, code):
         """Keeps all that a program and its gpud said, where that is wanted."""
@@ -203,22 +226,31 @@ def conformance(bench):
     def passed(outcome):
         return {line[0]: line[1].startswith("ok") for line in re.findall(r"^(\w+): (ok|FAILED)", outcome[0], re.M)}
 
-    native = [bench.native([program, bench.driver, *names], 60)]
-    if not bench.options.short:
-        native.append(bench.native([program, bench.driver, *names], 60))
-    first, *others = [passed(outcome) for outcome in native]
-    unsteady = [name for name in names if any(first.get(name) != other.get(name) for other in others)]
-    result = {"programs": len(names), "native_passed": sum(first.values()), "unsteady": unsteady, "skipped": skipped}
+    native = bench.native([program, bench.driver, *names], 60)
+    first, why = passed(native), dict(re.findall(r"^(\w+): FAILED \((.*)\)$", native[0], re.M))
+    outcomes = {}
     for way in ("unix",) if bench.options.short else ("unix", "tls"):
-        outcome = bench.remoted([program, "libcuda.so.1", *names], way, 90)
-        remoted = passed(outcome)
-        differ = [name for name in names if name not in unsteady and remoted.get(name) != first.get(name)]
-        result[way] = {"passed": sum(remoted.values()), "differ": differ}
-        if differ:
+        outcomes[way] = bench.remoted([program, "libcuda.so.1", *names], way, 90)
+    remoted = {way: passed(outcome) for way, outcome in outcomes.items()}
+    # How steady a program is natively matters only where ours has another outcome. Natively nothing keeps what runs
+    # beside from the card, and some programs look at how much memory is free.
+    unlike = sorted({name for way in remoted for name in compare_outcomes(names, first, {}, remoted[way])[0]})
+    again = {}
+    if unlike:
+        bench.wait_for_quiet(20)
+        # Named twice: one name alone is the program itself, which does not say how it ended.
+        again = passed(bench.native([program, bench.driver, *unlike, unlike[0]], 60))
+    result = {"programs": len(names), "native_passed": sum(first.values()), "skipped": sorted(skipped)}
+    for way, outcome in outcomes.items():
+        differing, result["unsteady"] = compare_outcomes(names, first, again, remoted[way])
+        result[way] = {"passed": sum(remoted[way].values()), "differ": differing}
+        if differing:
             result[way]["error"] = tail(outcome[1])
-    result["skipped"] = sorted(skipped)
-    result["native_failed"] = [name for name in names if not first.get(name)]
-    result["ok"] = all(not result[way]["differ"] for way in ("unix", "tls") if way in result)
+    result["native_failed"] = {name: why.get(name, "") for name in names if first.get(name) is False}
+    if why:
+        result["native_error"] = tail(native[1], 12)
+    result["native_cut"] = [name for name in names if name not in first]
+    result["ok"] = not result["native_cut"] and not any(result[way]["differ"] for way in outcomes)
     return result
 
 
@@ -231,7 +263,12 @@ def built_here(bench, nvcc, source):
     with open(os.path.join(folder, source), encoding="utf-8") as file:
         if "int main()" not in file.read():
             return None, None
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=max(1, bench.left()), check=False)
+    try:
+        limit = max(1, bench.left())
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        bench.cut.append(f"nvcc {source}")
+        return program, "no time was left"
     return program, None if done.returncode == 0 else tail(done.stdout + done.stderr, 4)
 
 
@@ -293,10 +330,10 @@ def parking(bench):
 def share(bench):
     """Whether leases get their shares of the card."""
     program = os.path.join(NATIVE, "sluice-share-bench")
-    seconds = max(0.3, min(3.0, (bench.left() - 20) / 40))
+    seconds = max(0.3, min(1.5, (bench.left() - 20) / 40))
     options = [f"--driver={bench.driver}", *(f"--worker-env={name}" for name in bench.options.worker_env)]
     figures = bench.lines(bench.native([program, f"{seconds:.2f}", "cuda", *options], 150))[-1]
-    figures["seconds"] = round(seconds, 2)
+    figures["measured_s"] = round(seconds, 2)
     figures["reach"] = SHARES
     # Without the arbiter they must not hold, or nothing was measured.
     figures["ok"] = (
@@ -314,50 +351,27 @@ def installed(*modules):
         raise Problem(f"not installed here: {', '.join(missing)}")
 
 
-def compare_values(native, again, remoted):
-    """Samples of results by name: what differs from native by more than native from itself, in another run or in the same
-    one."""
-
-    def difference(one, other):
-        if one["digest"] == other["digest"]:
-            return 0.0
-        scale = max((abs(value) for value in one["samples"]), default=1.0) or 1.0
-        return max(abs(a - b) for a, b in zip(one["samples"], other["samples"], strict=True)) / scale
-
-    outcome = {}
-    for name, value in native.items():
-        other, mine = again.get(name), remoted.get(name)
-        if "error" in value:
-            outcome[name] = {"native": value["error"]}
-        elif mine is None or "error" in mine:
-            outcome[name] = {"remoted": mine["error"] if mine else "no result"}
-        else:
-            noise = difference(value, other) if other and "error" not in other else 0.0
-            noise = max(noise, value.get("noise", 0.0))
-            found = difference(value, mine)
-            outcome[name] = {"noise": noise, "difference": found, "ok": found <= noise}
-    return outcome
-
-
 def samples(bench, program, ways):
-    """Runs a program of samples twice natively and once by each way."""
+    """Runs a program of samples natively, once by each way, and natively again where a result differs in a bit: only
+    then it matters how far native runs differ."""
 
     def values(outcome):
         return {line["name"]: line for line in bench.lines(outcome) if "name" in line}
 
     command = [sys.executable, bench.part(program)]
-    native, again = (values(bench.native(command, 60)) for _ in range(2))
+    native = values(bench.native(command, 60))
     if native and all("error" in line for line in native.values()):
         raise Problem(f"it does not work natively either: {next(iter(native.values()))['error']}")
+    remoted = {way: values(bench.remoted(command, way, 90)) for way in ways}
+    again = values(bench.native(command, 60)) if any(differ(native, found) for found in remoted.values()) else {}
     result = {}
     for way in ways:
-        remoted = values(bench.remoted(command, way, 90))
-        result[way] = compare_values({k: v for k, v in native.items() if k != "failed"}, again, remoted)
-        for kind, found in (("failed", remoted), ("native_failed", native)):
+        result[way] = compare_values({k: v for k, v in native.items() if k != "failed"}, again, remoted[way])
+        for kind, found in (("failed", remoted[way]), ("native_failed", native)):
             if "failed" in found:
                 result[way][kind] = found["failed"]["error"]
     compared = [value for way in ways for value in result[way].values() if isinstance(value, dict)]
-    compared = [value for value in compared if "native" not in value]
+    compared = [value for value in compared if not {"native", "skipped"} & value.keys()]
     result["ok"] = bool(compared) and all(value.get("ok") for value in compared)
     return result
 
@@ -368,16 +382,8 @@ def operations(bench):
     return samples(bench, "torch_operations.py", ("unix",))
 
 
-def off(run, other):
-    """The largest difference between the losses of two runs, of the loss where that is above 0.01; None where one of them
-    has none."""
-    if not run or "losses" not in run:
-        return None
-    return max(abs(one - two) / max(abs(two), 0.01) for one, two in zip(run["losses"], other["losses"], strict=True))
-
-
 def attach(bench):
-    """A GPU that comes and goes under programs that train: their losses are those of a run without a pause."""
+    """A GPU that comes and goes: losses are those of a run without a pause, and arrays lie where they were."""
     result, within, ran = {}, True, False
     for name in ("torch", "jax"):
         try:
@@ -386,44 +392,52 @@ def attach(bench):
             result[name] = {"cannot": str(problem)}
             continue
         command = [sys.executable, bench.part(f"{name}_attach.py")]
-        native, again = (bench.lines(bench.native(command, 40))[-1] for _ in range(2))
+        native = bench.lines(bench.native(command, 40))[-1]
         mine = bench.lines(bench.remoted([*command, "remoted"], "unix", 60, ("--joined", "--no-attach")))[-1]
         if "losses" not in native:
             result[name] = {"cannot": f"it does not work natively either: {native.get('error')}"}
             continue
         ran = True
-        losses_off, losses_off_natively = off(mine, native), off(again, native)
+        losses_off = off(mine, native)
+        # How far native runs differ matters only where ours does.
+        losses_off_natively = off(bench.lines(bench.native(command, 40))[-1], native) if losses_off else None
         result[name] = {**mine, "losses_off": losses_off, "losses_off_natively": losses_off_natively}
         paused = mine.get("without_a_gpu", "works") != "works"
         within = within and paused and losses_off is not None and losses_off <= max(losses_off_natively or 0, 1e-6)
+    try:
+        installed("numba")
+        command = [sys.executable, bench.part("numba_attach.py")]
+        mine = bench.lines(bench.remoted(command, "unix", 40, ("--joined", "--no-attach")))[-1]
+        result["numba"] = mine
+        paused = mine.get("without_a_gpu", "works") != "works"
+        within, ran = within and paused and mine.get("as_they_were") and mine.get("works_on"), True
+    except Problem as problem:
+        result["numba"] = {"cannot": str(problem)}
     if not ran:
-        raise Problem("neither PyTorch nor JAX runs here")
-    result["ok"] = within
+        raise Problem("none of PyTorch, JAX and Numba runs here")
+    result["ok"] = bool(within)
     return result
 
 
-def compare_training(runs):
-    """Median steps of each way against the faster of two native runs, which differ by a third at times."""
-    ratios, within = {}, True
-    for way in ("unix", "tls", "rtt1"):
-        for name, native in runs["native"].items():
-            mine = runs[way].get(name)
-            if "step_ms" not in native:
-                continue
-            if mine is None or "step_ms" not in mine:
-                why = (mine or runs[way].get("failed", {})).get("error", "no result")
-                ratios.setdefault(name, {})[way] = {"cannot": why}
-                within = False
-                continue
-            step_ms = min(native["step_ms"], runs["again"].get(name, {}).get("step_ms", native["step_ms"]))
-            ratio, reach = mine["step_ms"] / step_ms, REACH.get(name, {}).get(way)
-            ratios.setdefault(name, {})[way] = {
-                "ratio": round(ratio, 4), "added_ms": round(mine["step_ms"] - step_ms, 4),
-                "losses_off": off(mine, native), "losses_off_natively": off(runs["again"].get(name), native),
-                "reach": reach,
-            }
-            within = within and (reach is None or ratio <= reach)
-    return ratios, within
+def killed(bench):
+    """What serves a program that trains is killed: an error soon, no hang, and it trains on another lease."""
+
+    def outcome(name):
+        try:
+            installed(name)
+        except Problem as problem:
+            return {"cannot": str(problem)}
+        command = [sys.executable, bench.part("killed.py"), name]
+        found = bench.lines(bench.remoted(command, "unix", 60, ("--no-attach",)))[-1]
+        soon = found.get("error_after_s", float("inf")) <= KILLED_WITHIN[name]
+        return {**found, "reach_s": KILLED_WITHIN[name], "ok": soon and found.get("learns_again", False)}
+
+    with concurrent.futures.ThreadPoolExecutor(len(KILLED_WITHIN)) as pool:
+        result = dict(zip(KILLED_WITHIN, pool.map(outcome, KILLED_WITHIN)))
+    oks = [found["ok"] for found in result.values() if "ok" in found]
+    if not oks:
+        raise Problem("none of PyTorch, JAX and Numba is installed here")
+    return {**result, "ok": all(oks)}
 
 
 def training(bench):
@@ -431,12 +445,15 @@ def training(bench):
     installed("torch")
     runs = {}
     command = [sys.executable, bench.part("torch_training.py")]
-    for way in ("native", "again", "unix", "tls", "rtt1"):
+    order = ("native", *WAYS, "again")
+    for number, way in enumerate(order):
+        # Each gets as much of what is left as those behind it: a slow one does not cost another its figures.
+        limit = bench.left() / (len(order) - number)
         native = way in ("native", "again")
-        outcome = bench.native(command, 60) if native else bench.remoted(command, way, 60)
+        outcome = bench.native(command, limit) if native else bench.remoted(command, way, limit)
         runs[way] = {line["name"]: line for line in bench.lines(outcome)}
     ratios, within = compare_training(runs)
-    return {"training": runs, "ratios": ratios, "ok": within}
+    return {"ratios": ratios, "training": runs, "ok": within}
 
 
 def with_our_cupy(bench):
@@ -462,11 +479,11 @@ def with_our_cupy(bench):
 
 
 def frameworks(bench):
-    """3: samples of JAX, Numba and Triton, and of CuPy with the modules of our build."""
+    """3: samples of JAX, Numba, Triton and TensorFlow, and of CuPy with the modules of our build."""
     result, oks = {}, []
-    for name, modules in (("jax", ["jax"]), ("numba", ["numba"]), ("triton", ["triton", "torch"])):
+    for name, also in (("jax", []), ("numba", []), ("triton", ["torch"]), ("tensorflow", [])):
         try:
-            installed(*modules)
+            installed(name, *also)
             result[name] = samples(bench, f"{name}_samples.py", ("unix",))
             oks.append(result[name]["ok"])
         except Problem as problem:
@@ -478,14 +495,14 @@ def frameworks(bench):
     except Problem as problem:
         result["cupy"] = {"cannot": str(problem)}
     if not oks:
-        result["cannot"] = "none of JAX, Numba, Triton and CuPy is installed here"
+        result["cannot"] = "none of JAX, Numba, Triton, TensorFlow and CuPy is installed here"
     result["ok"] = bool(oks) and all(oks)
     return result
 
 
 RUNS = {
-    "1": conformance, "cuda": cuda_programs, "operations": operations, "3": frameworks, "4": copies, "5": parking,
-    "attach": attach, "training": training, "share": share,
+    "training": training, "4": copies, "5": parking, "attach": attach, "killed": killed, "share": share,
+    "1": conformance, "cuda": cuda_programs, "operations": operations, "3": frameworks,
 }
 
 
@@ -514,7 +531,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", required=True, help="folder for the results")
     parser.add_argument("--parts", default=",".join(PARTS), help="which, in this order (default: all)")
-    parser.add_argument("--limit", type=float, default=480, help="seconds for all of it")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for all of it")
     parser.add_argument("--driver", help="the driver's library, where the dynamic linker does not find it")
     parser.add_argument("--memory", type=int, help="bytes of the lease (default: nine tenths of the card)")
     parser.add_argument("--copy-mib", type=int, default=512)
@@ -550,12 +567,20 @@ def main():
 
     def run(name):
         started = time.monotonic()
+        begun = bench.begin(name)
         try:
-            found = RUNS[name](bench.begin(name))
+            if begun.left() > 2:
+                found = RUNS[name](begun)
+            else:
+                found, begun.cut = {"ok": False}, ["no time was left"]
         except Problem as problem:
             found = {"cannot": str(problem)}
         except Exception as error:  # noqa: BLE001 - a part that breaks does not stop the rest
             found = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+        if begun.cut:
+            found["cut"] = begun.cut
+        if name in bench.ended:
+            bench.ended[name].set()
         with files:
             report["parts"][name] = {**found, "seconds": round(time.monotonic() - started, 1)}
             report["seconds"] = round(time.monotonic() - began, 1)
@@ -564,13 +589,15 @@ def main():
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text + "\n")
             words = "cannot run: " + found["cannot"] if "cannot" in found else "ok" if found.get("ok") else "NOT ok"
+            words += f", cut: {'; '.join(found['cut'])}" if "cut" in found else ""
             print(f"part {name}: {words} ({report['parts'][name]['seconds']} s)", flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(len(COMPARED)) as pool:
-        list(pool.map(run, [name for name in names if name in COMPARED]))
-    for name in names:
-        if name not in COMPARED:
-            run(name)
+        groups = together(names)
+        for number, group in enumerate(groups):
+            bench.behind = groups[number + 1:]
+            bench.ended = {name: threading.Event() for name in group}
+            list(pool.map(run, group))
     shutil.rmtree(bench.folder, ignore_errors=True)
     print(table(report))
     print(f"{base}.json")

@@ -82,13 +82,20 @@ def kill_own_worker(after):
     import threading
     import time
 
-    def children(pid):
-        tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-        return [int(child) for task in tasks for child in task.read_text().split()]
+    def children(parent):
+        found = []
+        # Not every kernel lists a process's children.
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            try:
+                if int(stat.read_text().rpartition(")")[2].split()[1]) == parent:
+                    found.append(int(stat.parent.name))
+            except OSError:
+                continue
+        return found
 
-    # A worker without a client has one thread.
+    # A worker without a client has fewer threads, with NVIDIA's driver too.
     workers = [child for pid in children(os.getppid()) for child in children(pid)]
-    (own,) = [pid for pid in workers if len(list(pathlib.Path(f"/proc/{pid}").glob("task/*"))) > 1]
+    own = max(workers, key=lambda pid: len(list(pathlib.Path(f"/proc/{pid}/task").iterdir())))
     times = []
 
     def kill():

@@ -51,4 +51,5 @@ def random_numbers():
     return cupy.asnumpy(RNG.standard_normal(20_000))
 
 
-show(elementwise, reduction, scan, sort, matmul, fft, svd, raw_kernel, random_numbers)
+# The driver compiles CuPy's Thrust module at the first sort, which can take longer than all the time there is.
+show(elementwise, reduction, scan, matmul, fft, svd, raw_kernel, random_numbers, sort)

@@ -1,10 +1,6 @@
 """Numba on the GPU."""
 
 import numpy
-
-if not hasattr(numpy, "row_stack"):
-    # numba-cuda asks for it at the first kernel; NumPy 2.5 has it by its other name alone.
-    numpy.row_stack = numpy.vstack
 from numba import cuda, float32
 from samples import show
 

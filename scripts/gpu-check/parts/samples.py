@@ -6,6 +6,10 @@ import time
 
 import numpy
 
+if not hasattr(numpy, "row_stack"):
+    # numba-cuda asks for it at the first kernel; NumPy 2.5 has it by its other name alone.
+    numpy.row_stack = numpy.vstack
+
 
 def timed(action):
     """What an action gives, and its seconds."""

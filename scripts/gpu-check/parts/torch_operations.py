@@ -1,14 +1,23 @@
 """What PyTorch computes: one JSON line for each operation, with samples and a digest of its result."""
 
+import ctypes
+import datetime
 import hashlib
 import json
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 
 torch.manual_seed(0)
 torch.backends.cuda.matmul.allow_tf32 = False
 DEVICE = "cuda"
+# curandRngType_t
+CURAND_RNG_PSEUDO_PHILOX4_32_10 = 161
+
+
+class Skipped(Exception):
+    """Why this card or this build of PyTorch cannot do it."""
 
 
 def random(*shape, dtype=torch.float32, seed=1):
@@ -67,9 +76,60 @@ def random_numbers():
     return torch.rand(100_000, device=DEVICE)
 
 
+def random_normal():
+    torch.cuda.manual_seed(7)
+    return torch.cat([torch.randn(100_000, device=DEVICE), torch.empty(10_000, device=DEVICE).exponential_()])
+
+
+def curand():
+    # By the library itself: the generators above are PyTorch's own kernels.
+    try:
+        library = ctypes.CDLL("libcurand.so.10")
+    except OSError as error:
+        raise Skipped(f"no cuRAND is installed here: {error}") from None
+    numbers, generator = torch.empty(100_000, device=DEVICE), ctypes.c_void_p()
+
+    def ok(status):
+        if status != 0:
+            raise RuntimeError(f"cuRAND answers {status}")
+
+    ok(library.curandCreateGenerator(ctypes.byref(generator), CURAND_RNG_PSEUDO_PHILOX4_32_10))
+    ok(library.curandSetPseudoRandomGeneratorSeed(generator, ctypes.c_ulonglong(7)))
+    ok(library.curandGenerateNormal(generator, ctypes.c_void_p(numbers.data_ptr()), ctypes.c_size_t(numbers.numel()),
+                                    ctypes.c_float(1), ctypes.c_float(2)))
+    ok(library.curandDestroyGenerator(generator))
+    return numbers
+
+
 def sparse():
     dense = random(256, 256)
     return torch.sparse.mm(torch.where(dense.abs() > 1.5, dense, 0).to_sparse_csr(), random(256, 32, seed=2))
+
+
+def cusparselt():
+    if torch.cuda.get_device_capability() < (8, 0):
+        raise Skipped("cuSPARSELt needs compute capability 8.0")
+    if not torch.backends.cusparselt.is_available():
+        raise Skipped("this build of PyTorch has no cuSPARSELt")
+    dense = random(256, 256, dtype=torch.float16) * torch.tensor([0, 1, 0, 1], device=DEVICE).half().tile(256, 64)
+    halved = torch.sparse.SparseSemiStructuredTensorCUSPARSELT.from_dense(dense)
+    return torch.mm(halved, random(256, 128, dtype=torch.float16, seed=2))
+
+
+def nccl():
+    # Of one rank: each of these leaves its numbers or copies them, by way of a communicator.
+    if not dist.is_available() or not dist.is_nccl_available():
+        raise Skipped("this build of PyTorch has no NCCL")
+    if not dist.is_initialized():
+        patience = datetime.timedelta(seconds=20)
+        dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1, timeout=patience)
+    x = random(4096)
+    summed, gathered, scattered = x.clone(), torch.empty_like(x), torch.empty_like(x)
+    dist.all_reduce(summed)
+    dist.all_gather_into_tensor(gathered, x)
+    dist.reduce_scatter_tensor(scattered, x)
+    dist.broadcast(x, 0)
+    return torch.cat([summed, gathered, scattered, x])
 
 
 def mixed_precision():
@@ -105,9 +165,10 @@ def compiled():
     return body(random(256, 512), random(256, 512, seed=2))
 
 
+# NCCL comes last: where it waits for what does not come, PyTorch ends the process.
 OPERATIONS = (
     matmul, matmul_bf16, matmul_f64_batched, convolution, attention, fft, svd, solve, eigen, sort, random_numbers,
-    sparse, mixed_precision, graph, compiled,
+    random_normal, curand, sparse, cusparselt, mixed_precision, graph, compiled, nccl,
 )
 
 
@@ -122,11 +183,14 @@ def show(operation):
             "digest": hashlib.sha256(result.numpy().tobytes()).hexdigest(),
             "noise": max((result - other).abs().max().item() for other in others) / scale,
         }), flush=True)
+    except Skipped as why:
+        print(json.dumps({"name": operation.__name__, "skipped": str(why)}), flush=True)
     except Exception as error:  # noqa: BLE001 - the others are asked too
-        text = str(error).strip().splitlines()
-        print(json.dumps({"name": operation.__name__, "error": f"{type(error).__name__}: {' | '.join(text[:3])}"[:500]}),
-              flush=True)
+        text = f"{type(error).__name__}: {' | '.join(str(error).strip().splitlines()[:3])}"
+        print(json.dumps({"name": operation.__name__, "error": text[:500]}), flush=True)
 
 
 for one in OPERATIONS:
     show(one)
+if dist.is_available() and dist.is_initialized():
+    dist.destroy_process_group()

@@ -62,7 +62,8 @@ def cell():
 
 
 def test_a_killed_worker_is_an_error_in_a_training_loop_when_xla_looks_next():
-    # XLA asks every five seconds whether its streams have failed.
+    # JAX waits for a host function, and CUDA calls none after an error: it learns of the error when XLA asks its streams
+    # for their state, every five seconds, and raises it a moment later.
     fresh.fails_when_its_worker_is_killed(TRAINS, within=5.5)
 
 
