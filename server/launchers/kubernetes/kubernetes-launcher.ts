@@ -606,21 +606,13 @@ export class KubernetesLauncher implements Launcher {
     };
   }
 
-  /**
-   * What a pod waits for; of a volume, which and why, and of a node, whether one is large enough and how much is missing;
-   * the sentence as it is where the cluster does not tell.
-   */
+  /** What a pod waits for; of a volume, which and why, and of a node, whether one is large enough and how much is missing. */
   async #inWords(pod: V1Pod, sentence: string): Promise<string> {
     if (!isUnscheduled(pod)) return sentence;
-    try {
-      if (waitsForVolume(pod)) return (await volumeNews(this.#client.core, pod)) ?? sentence;
-      const { nodes, pods } = await this.#watch();
-      const room = lacksRoom(pod, nodes.all()) ? await within(ROOM_MS, this.#roomFor(pod, pods)) : undefined;
-      return unscheduledSentence(pod, nodes.all(), room);
-    } catch (error) {
-      this.#log.warn({ err: error, pod: pod.metadata?.name }, "what a pod waits for cannot be told in more words");
-      return sentence;
-    }
+    if (waitsForVolume(pod)) return (await volumeNews(this.#client.core, pod)) ?? sentence;
+    const { nodes, pods } = await this.#watch();
+    const room = lacksRoom(pod, nodes.all()) ? await within(ROOM_MS, this.#roomFor(pod, pods)) : undefined;
+    return unscheduledSentence(pod, nodes.all(), room);
   }
 
   /** What the pods leave of the nodes, ours as they are watched; undefined where that cannot be known. */
@@ -632,7 +624,7 @@ export class KubernetesLauncher implements Launcher {
 
   async #untilReady(begun: BegunWorkspace, waiting: Waiting): Promise<void> {
     const { find, pods, report, signal, limit, lacking, lastEvent } = waiting;
-    const words = new WaitingWords(this.#inWords.bind(this), (sentence) => report.log("pod", sentence));
+    const words = new WaitingWords(this.#inWords.bind(this), (sentence) => report.log("pod", sentence), this.#log);
     await new Promise<void>((resolve, reject) => {
       let there = false;
       const look = () => {
@@ -656,7 +648,7 @@ export class KubernetesLauncher implements Launcher {
         const pod = find();
         const state = pod === undefined ? undefined : podState(pod);
         const waits = state?.kind === "waiting" ? state.sentence : undefined;
-        const told = pod === undefined || waits === undefined ? undefined : await this.#inWords(pod, waits);
+        const told = pod === undefined || waits === undefined ? undefined : await words.of(pod, waits);
         const event = lastEvent();
         const mount =
           event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"

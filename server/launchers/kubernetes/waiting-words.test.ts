@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { logger } from "#server/log.ts";
 import { WaitingWords } from "./waiting-words.ts";
 
 /** What is told, and `found`: gives a sentence its words, the oldest search for it first. */
@@ -12,6 +13,7 @@ function listen() {
       return await promise;
     },
     (sentence) => told.push(sentence),
+    logger("test"),
   );
   const found = async (of: string) => {
     const index = searches.findIndex(({ sentence }) => sentence === of);
@@ -60,4 +62,16 @@ it("tells nothing after the wait", async () => {
   words.stop();
   await found("cpu");
   expect(told).toEqual([]);
+});
+
+it("tells the sentence itself where the cluster does not tell more", async () => {
+  const told: string[] = [];
+  const words = new WaitingWords(
+    () => Promise.reject(new Error("refused")),
+    (sentence) => told.push(sentence),
+    logger("test"),
+  );
+  words.waitsFor({}, "cpu");
+  expect(await words.of({}, "volume")).toBe("volume");
+  expect(told).toEqual(["cpu"]);
 });
