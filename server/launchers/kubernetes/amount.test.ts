@@ -8,6 +8,12 @@ it.each([
   ["1e3", 1000],
   ["32780340Ki", 32_780_340 * 1024],
   ["128974848000m", 128_974_848],
+  ["500000000n", 0.5],
+  ["1500u", 0.0015],
+  ["2E", 2e18],
+  ["1.5Ei", 1.5 * 2 ** 60],
+  ["2k", 2000],
+  ["1E3", 1000],
   [undefined, 0],
 ])("reads %s", (written, amount) => {
   expect(readAmount(written)).toBe(amount);
@@ -22,10 +28,24 @@ it.each([
   ["memory", "1181116006400m", "1.1Gi", "1.1Gi"],
   ["memory", "262145Ki", "256Mi", "257Mi"],
   ["ephemeral-storage", "10737418240", "10Gi", "10Gi"],
+  ["memory", "1048064Ki", "1023Mi", "1Gi"],
+  ["memory", "1Gi", "1Gi", "1Gi"],
+  ["memory", "1048575Ki", "1023Mi", "1Gi"],
+  ["memory", "1Mi", "1Mi", "1Mi"],
   ["example.com/gpu", "4", "4", "4"],
 ])("writes of %s %s as people read it, and promises no more than there is", (name, written, down, up) => {
   const amount = readAmount(written);
   expect([formatAmount(name, amount, Math.floor), formatAmount(name, amount, Math.ceil)]).toEqual([down, up]);
+});
+
+it("writes nothing for what is less than it counts in", () => {
+  expect(["cpu", "memory", "pods"].map((name) => formatAmount(name, 0, Math.ceil))).toEqual(Array(3).fill(undefined));
+  const half = 2 ** 19;
+  expect([formatAmount("memory", half, Math.floor), formatAmount("memory", half, Math.ceil)]).toEqual([
+    undefined,
+    "1Mi",
+  ]);
+  expect(formatAmount("cpu", readAmount("900u"), Math.floor)).toBeUndefined();
 });
 
 it("writes no rest of fractions", () => {

@@ -5,6 +5,7 @@ import { PassThrough, type Readable } from "node:stream";
 import {
   ApiException,
   AppsV1Api,
+  type ConfigurationOptions,
   CoreV1Api,
   KubeConfig,
   type KubernetesListObject,
@@ -14,6 +15,8 @@ import {
   Log,
   type LogOptions,
   NetworkingV1Api,
+  Observable,
+  type ObservableMiddleware,
   PatchStrategy,
   type RequestContext,
   StorageV1Api,
@@ -216,6 +219,18 @@ function putInto<T extends KubernetesObject>(
   else members.set(`${namespace}/${name}`, object);
   if (members.size === 0) groups.delete(key);
   else groups.set(key, members);
+}
+
+/** Options of a request, with which it ends, also while it is answered. */
+export function endingWith(signal: AbortSignal): ConfigurationOptions {
+  const middleware: ObservableMiddleware = {
+    pre: (request) => {
+      request.setSignal(signal);
+      return new Observable(Promise.resolve(request));
+    },
+    post: (response) => new Observable(Promise.resolve(response)),
+  };
+  return { middleware: [middleware], middlewareMergeStrategy: "append" };
 }
 
 /** The cluster of a file, or the one that this process runs in. */

@@ -11,8 +11,15 @@ import type {
 /** Where each volume of a pod can be used; undefined for anywhere. */
 export type Places = readonly (V1NodeSelector | undefined)[];
 
-/** Taints that Kubernetes itself puts on a node while something is the matter with it. */
-const PASSING_TAINT = /^node\.(cloudprovider\.)?kubernetes\.io\//;
+/** Taints that a node has while something is the matter with it or it is removed: Kubernetes' own, */
+const PASSING_TAINTS = [
+  /^node\.(cloudprovider\.)?kubernetes\.io\//,
+  // those of the Cluster Autoscaler and of Karpenter,
+  /^(ToBeDeletedBy|DeletionCandidateOf)ClusterAutoscaler$/,
+  /^karpenter\.sh\/(disrupted|disruption|unregistered)$/,
+  // and those of networks and storage drivers whose part on the node is not there yet: Cilium, ebs.csi.aws.com.
+  /\/agent-not-ready$/,
+];
 
 /** Whether a node's kubelet tells the cluster that it is there. */
 export function answers(node: V1Node): boolean {
@@ -30,7 +37,7 @@ export function isOpenTo(node: V1Node, pod: V1Pod, volumes: Places = []): boolea
 export function isMeantFor(node: V1Node, pod: V1Pod, volumes: Places = []): boolean {
   const labels = node.metadata?.labels ?? {};
   const selected = Object.entries(pod.spec?.nodeSelector ?? {}).every(([key, value]) => labels[key] === value);
-  const lasting = (node.spec?.taints ?? []).filter(({ key }) => !PASSING_TAINT.test(key));
+  const lasting = (node.spec?.taints ?? []).filter(({ key }) => !PASSING_TAINTS.some((one) => one.test(key)));
   return selected && lasting.every((taint) => isTolerated(taint, pod)) && volumes.every((where) => admits(where, node));
 }
 
@@ -43,14 +50,16 @@ function isTolerated({ key, value, effect }: V1Taint, { spec }: V1Pod): boolean 
   });
 }
 
-/** Whether a volume can be used on a node: one of its terms has to hold, and of that everything. */
+/** Whether a volume can be used on a node: one of its terms has to hold, and of that everything; an empty one never does. */
 export function admits(selector: V1NodeSelector | undefined, node: V1Node): boolean {
   if (selector === undefined) return true;
   const labels = node.metadata?.labels ?? {};
   const fields = { "metadata.name": node.metadata?.name ?? "" };
   return selector.nodeSelectorTerms.some(
     ({ matchExpressions = [], matchFields = [] }) =>
-      matchExpressions.every((one) => holds(one, labels)) && matchFields.every((one) => holds(one, fields)),
+      matchExpressions.length + matchFields.length > 0 &&
+      matchExpressions.every((one) => holds(one, labels)) &&
+      matchFields.every((one) => holds(one, fields)),
   );
 }
 

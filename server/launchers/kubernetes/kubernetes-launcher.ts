@@ -30,7 +30,7 @@ import {
 } from "./cluster-client.ts";
 import { isAsPut } from "./drift.ts";
 import { applyHome } from "./home.ts";
-import { addTo, type Room } from "./missing.ts";
+import type { Room } from "./missing.ts";
 import {
   belongingsAmong,
   datasetObjectName,
@@ -66,6 +66,8 @@ import {
 import { putTeam } from "./teams.ts";
 import { isUnscheduled, lacksRoom, unscheduledSentence, waitsForVolume } from "./unscheduled.ts";
 import { missingDriver, volumeNews } from "./volume-news.ts";
+import { WaitingWords } from "./waiting-words.ts";
+import { within } from "./within.ts";
 
 /** A pod that is asked to end gets ten seconds, and its node a little more to say so. */
 const STOP_MS = 45_000;
@@ -113,7 +115,7 @@ export class KubernetesLauncher implements Launcher {
   readonly #applying;
   readonly #log: Logger;
   readonly #places: PlaceWatch;
-  readonly #bound: BoundPods;
+  readonly #boundPods: BoundPods;
   /** Workspaces that we are stopping: what goes with them was deleted by nobody else. */
   readonly #stopping = new Set<string>();
   /** Why pods went that somebody else deleted, and the pods. */
@@ -139,7 +141,7 @@ export class KubernetesLauncher implements Launcher {
       remove: client.remove.bind(client),
     };
     this.#places = new PlaceWatch(this.#client, settings, log);
-    this.#bound = new BoundPods(client.core, log);
+    this.#boundPods = new BoundPods(client.core, log);
   }
 
   async isolation(): Promise<Isolation> {
@@ -619,23 +621,22 @@ export class KubernetesLauncher implements Launcher {
   /** What a pod waits for; of a volume, which and why, and of a node, whether one is large enough and how much is missing. */
   async #inWords(pod: V1Pod, sentence: string): Promise<string> {
     if (!isUnscheduled(pod)) return sentence;
-    if (waitsForVolume(pod)) return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
+    if (waitsForVolume(pod)) return (await volumeNews(this.#client.core, pod)) ?? sentence;
     const { nodes, pods } = await this.#watch();
-    if (!lacksRoom(pod, nodes.all())) return unscheduledSentence(pod, nodes.all());
-    const late = sleep(ROOM_MS, undefined, { ref: false });
-    return unscheduledSentence(pod, nodes.all(), await Promise.race([this.#roomFor(pod, pods), late]));
+    const room = lacksRoom(pod, nodes.all()) ? await within(ROOM_MS, this.#roomFor(pod, pods)) : undefined;
+    return unscheduledSentence(pod, nodes.all(), room);
   }
 
-  /** What others leave of the nodes, ours as they are watched; undefined where that cannot be known. */
+  /** What the pods leave of the nodes, ours as they are watched; undefined where that cannot be known. */
   async #roomFor(pod: V1Pod, ours: Watched<V1Pod>): Promise<Room | undefined> {
-    const [others, volumes] = await Promise.all([this.#bound.others(), this.#places.volumesOf(pod)]);
-    if (others === undefined || volumes === undefined) return undefined;
-    return { taken: [others, addTo(new Map(), ours.all())], volumes: volumes.map(({ where }) => where) };
+    const [taken, volumes] = await Promise.all([this.#boundPods.taken(() => ours.all()), this.#places.volumesOf(pod)]);
+    if (taken === undefined || volumes === undefined) return undefined;
+    return { taken, volumes: volumes.map(({ where }) => where) };
   }
 
   async #untilReady(begun: BegunWorkspace, waiting: Waiting): Promise<void> {
     const { find, pods, report, signal, limit, lacking, lastEvent } = waiting;
-    let waitsFor: string | undefined;
+    const words = new WaitingWords(this.#inWords.bind(this), (sentence) => report.log("pod", sentence), this.#log);
     await new Promise<void>((resolve, reject) => {
       let there = false;
       const look = () => {
@@ -649,10 +650,7 @@ export class KubernetesLauncher implements Launcher {
           return settle(() => reject(new PodLost("The pod was evicted before it ran.")));
         if (state.kind === "running" && isReady(pod)) settle(resolve);
         else if (state.kind === "failed" || state.kind === "ended") settle(() => reject(new Error(state.sentence)));
-        else if (state.kind === "waiting" && state.sentence !== undefined && state.sentence !== waitsFor) {
-          waitsFor = state.sentence;
-          void this.#inWords(pod, waitsFor).then((sentence) => report.log("pod", sentence));
-        }
+        else words.waitsFor(pod, state.kind === "waiting" ? state.sentence : undefined);
       };
       const late = async () => {
         if (signal.aborted)
@@ -662,7 +660,7 @@ export class KubernetesLauncher implements Launcher {
         const pod = find();
         const state = pod === undefined ? undefined : podState(pod);
         const waits = state?.kind === "waiting" ? state.sentence : undefined;
-        const told = pod === undefined || waits === undefined ? undefined : await this.#inWords(pod, waits);
+        const told = pod === undefined || waits === undefined ? undefined : await words.of(pod, waits);
         const event = lastEvent();
         const mount =
           event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"
@@ -680,6 +678,7 @@ export class KubernetesLauncher implements Launcher {
         );
       };
       const settle = (finish: () => void) => {
+        words.stop();
         unsubscribe();
         limit.removeEventListener("abort", end);
         finish();

@@ -1,6 +1,6 @@
 import type { V1Node, V1NodeSelector, V1Pod } from "@kubernetes/client-node";
 import { expect, it } from "vitest";
-import { addTo, missingOf } from "./missing.ts";
+import { addTo, beyondAll, isLargeEnough, missingOf } from "./missing.ts";
 
 const GI = 2 ** 30;
 const node = (name: string, cpu: string, memory: string, more: V1Node["spec"] = {}): V1Node => ({
@@ -18,7 +18,7 @@ const pod: V1Pod = {
   },
 };
 const ask = (nodes: V1Node[], pods: V1Pod[], names = ["cpu", "memory"], volumes: (V1NodeSelector | undefined)[] = []) =>
-  missingOf(pod, names, nodes, { taken: [addTo(new Map(), pods)], volumes });
+  missingOf(pod, names, nodes, { taken: addTo(new Map(), pods), volumes });
 
 it("takes from a node what pods there ask for, not those that wait or have ended", () => {
   const pods = [
@@ -33,8 +33,8 @@ it("takes from a node what pods there ask for, not those that wait or have ended
   expect(ask([node("a", "4", "16Gi")], pods)).toEqual([{ name: "cpu", free: 1.4, missing: 2.6 }]);
 });
 
-it("counts who is told apart, and names a node that has become smaller than what is on it", () => {
-  const taken = [addTo(new Map(), [bound("a", "3")]), addTo(new Map(), [bound("a", "2")])];
+it("counts who is told later, and names a node that has become smaller than what is on it", () => {
+  const taken = addTo(addTo(new Map(), [bound("a", "3")]), [bound("a", "2")]);
   const missing = missingOf(pod, ["cpu"], [node("a", "4500m", "16Gi")], { taken, volumes: [] });
   expect(missing).toEqual([{ name: "cpu", free: -0.5, missing: 4.5 }]);
 });
@@ -90,7 +90,23 @@ it("has no rest of fractions, and misses nothing that is not asked for", () => {
   expect(ask([node("a", "4300m", "16Gi")], pods, ["cpu"])).toEqual([]);
   const small = bound(undefined, "300m");
   const missing = missingOf(small, ["cpu", "memory"], [node("a", "500m", "2Gi")], {
-    ...{ taken: [addTo(new Map(), pods)], volumes: [] },
+    ...{ taken: addTo(new Map(), pods), volumes: [] },
   });
   expect(missing).toEqual([{ name: "cpu", free: 0.2, missing: 0.1 }]);
+});
+
+it("takes a node for large enough that has enough of everything, and names what the nearest lacks", () => {
+  const [wide, tall] = [node("wide", "16", "4Gi"), node("tall", "3", "64Gi")];
+  expect([wide, tall, node("both", "4", "8Gi")].map((one) => isLargeEnough(one, pod))).toEqual([false, false, true]);
+  expect(beyondAll(pod, [wide, tall])).toEqual([{ name: "cpu", free: 3, missing: 1 }]);
+  expect(beyondAll(pod, [wide, tall, node("both", "4", "8Gi")])).toEqual([]);
+  expect(beyondAll(pod, [])).toEqual([]);
+});
+
+it("takes a node to have nothing of what it does not name", () => {
+  const gpu: V1Pod = { spec: { containers: [{ name: "c", resources: { requests: { "example.com/gpu": "2" } } }] } };
+  expect(isLargeEnough(node("a", "4", "16Gi"), gpu)).toBe(false);
+  expect(beyondAll(gpu, [node("a", "4", "16Gi")])).toEqual([{ name: "example.com/gpu", free: 0, missing: 2 }]);
+  const none = { ...node("full", "4", "16Gi"), status: { allocatable: { "example.com/gpu": "2", pods: "0" } } };
+  expect(beyondAll(gpu, [none])).toEqual([{ name: "pods", free: 0, missing: 1 }]);
 });

@@ -1,17 +1,14 @@
 /** Whether a workspace can leave its node, and how much notice its people still have. Pure but for what it remembers. */
 import type { V1Node, V1Pod } from "@kubernetes/client-node";
-import { readAmount } from "./amount.ts";
-import { isOpenTo, type Places } from "./eligible.ts";
-import { requestOf } from "./pod-requests.ts";
+import { isOpenTo } from "./eligible.ts";
+import { isLargeEnough } from "./missing.ts";
 
 /**
  * Whether a node could take a pod, as far as node and pod say: what others already use there is known to the scheduler
- * alone.
+ * alone, and where its volumes can be used to the cluster.
  */
-export function fits(node: V1Node, pod: V1Pod, volumes: Places = []): boolean {
-  const there = node.status?.allocatable ?? {};
-  const isLargeEnough = ["cpu", "memory"].every((name) => requestOf(pod, name) <= readAmount(there[name]));
-  return isLargeEnough && isOpenTo(node, pod, volumes);
+export function fits(node: V1Node, pod: V1Pod): boolean {
+  return isLargeEnough(node, pod) && isOpenTo(node, pod);
 }
 
 /** So long after a node was no longer to be left its people's notice is remembered. */

@@ -20,6 +20,8 @@ export type Address = { host: string; port: number };
 const REACH_MS = 1_000;
 /** So often a workspace on a silent node is asked whether it still answers. */
 const ASK_MS = 5_000;
+/** For so long a claim of a pod without a node that has no volume is taken to have none. */
+const UNBOUND_MS = 10_000;
 
 /** What is known of a pod's node: `lost`, with it the workspace, and another node could take that. */
 export type Place = { news?: PlaceNews | undefined; lost?: string };
@@ -29,8 +31,8 @@ export class PlaceWatch {
   readonly #settings: KubernetesSettings;
   readonly #log: Logger;
   readonly #notices: MoveNotices;
-  /** By the pods' uids; of those whose node was to be left. */
-  readonly #volumes = new Map<string, Volumes>();
+  /** By the pods' uids; `lasting`: all claims were bound, and their volumes never change where they can be used. */
+  readonly #volumes = new Map<string, { found: Volumes; lasting: boolean; at: number }>();
   /** Whether pods on silent nodes answer, by their uids, and when that was asked. */
   readonly #asked = new Map<string, { at: number; reached: boolean }>();
 
@@ -70,9 +72,38 @@ export class PlaceWatch {
     const volumes = await this.volumesOf(pod);
     if (volumes === undefined) return { leads: false, why: "where else its volumes can be used is not known yet" };
     if (able.some((node) => volumes.every(({ where }) => admits(where, node)))) return { leads: true };
-    const bound = volumes.find(({ where }) => !able.some((node) => admits(where, node)));
-    const which = bound === undefined ? "volumes" : `volume for ${bound.purpose}`;
+    const elsewhere = volumes.find(({ where }) => !able.some((node) => admits(where, node)));
+    const which = elsewhere === undefined ? "volumes" : `volume for ${elsewhere.purpose}`;
     return { leads: false, why: `its ${which} can be used on no other node` };
+  }
+
+  /**
+   * Asked until each claim has its volume, and no more after that. Claims that wait for their volume are asked about
+   * again after a while, or when the pod has its node, which most of them get theirs with; undefined while it cannot be
+   * known.
+   */
+  async volumesOf(pod: V1Pod): Promise<Volumes | undefined> {
+    const { uid = "", namespace = "" } = pod.metadata ?? {};
+    const known = this.#volumes.get(uid);
+    const waits = pod.spec?.nodeName === undefined;
+    if (known !== undefined && (known.lasting || (waits && Date.now() - known.at < UNBOUND_MS))) return known.found;
+    const claims = (pod.spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) =>
+      claim === undefined ? [] : [{ name: claim.claimName, purpose: purposeOf(pod, name) }],
+    );
+    try {
+      const read = await Promise.all(
+        claims.map(async ({ name, purpose }) => ({ purpose, ...(await this.#placeOf(namespace, name)) })),
+      );
+      const found = read.map(({ purpose, where }) => ({ purpose, where }));
+      this.#volumes.set(uid, { found, lasting: read.every(({ bound }) => bound), at: Date.now() });
+      return found;
+    } catch (error) {
+      this.#log.warn(
+        { err: error, namespace, claims },
+        "where the volumes of a workspace can be used cannot be told; asked again",
+      );
+      return undefined;
+    }
   }
 
   /** The pod is gone. */
@@ -110,35 +141,13 @@ export class PlaceWatch {
     return known?.reached ?? true;
   }
 
-  /** Asked once for each pod that may move, as a volume never changes its place; undefined while it cannot be known. */
-  async volumesOf(pod: V1Pod): Promise<Volumes | undefined> {
-    const { uid = "", namespace = "" } = pod.metadata ?? {};
-    const known = this.#volumes.get(uid);
-    if (known !== undefined) return known;
-    const claims = (pod.spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) =>
-      claim === undefined ? [] : [{ name: claim.claimName, purpose: purposeOf(pod, name) }],
-    );
-    try {
-      const found = await Promise.all(
-        claims.map(async ({ name, purpose }) => ({ purpose, where: await this.#placeOf(namespace, name) })),
-      );
-      // Before its pod has a node, a volume may have no place yet.
-      if (pod.spec?.nodeName !== undefined) this.#volumes.set(uid, found);
-      return found;
-    } catch (error) {
-      this.#log.warn(
-        { err: error, namespace, claims },
-        "where the volumes of a workspace can be used cannot be told; asked again",
-      );
-      return undefined;
-    }
-  }
-
-  async #placeOf(namespace: string, name: string): Promise<V1NodeSelector | undefined> {
+  /** Where a claim's volume can be used, undefined for anywhere; `bound`: whether it has one. */
+  async #placeOf(namespace: string, name: string): Promise<{ bound: boolean; where: V1NodeSelector | undefined }> {
     const claim = await this.#client.core.readNamespacedPersistentVolumeClaim({ namespace, name });
     const volume = claim.spec?.volumeName;
-    if (volume === undefined) return undefined;
-    return (await this.#client.core.readPersistentVolume({ name: volume })).spec?.nodeAffinity?.required;
+    if (volume === undefined) return { bound: false, where: undefined };
+    const { spec } = await this.#client.core.readPersistentVolume({ name: volume });
+    return { bound: true, where: spec?.nodeAffinity?.required };
   }
 }
 

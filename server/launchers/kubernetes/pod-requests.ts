@@ -1,4 +1,4 @@
-/** What pods ask for, as the scheduler counts it (its PodRequests). */
+/** What pods ask for, as the scheduler counts it (its PodRequests), but for those being resized in place: it goes by their status too. */
 import type { V1Container, V1Pod } from "@kubernetes/client-node";
 import { readAmount } from "./amount.ts";
 

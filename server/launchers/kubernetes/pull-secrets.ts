@@ -1,15 +1,15 @@
 /** The secrets of images' registries, brought to where pods are that need them, and withdrawn again. */
 import type { V1Secret } from "@kubernetes/client-node";
 import { type ClusterClient, isConflict, isNotFound } from "./cluster-client.ts";
-import { MANAGED, namespaceOf, PULL_SECRET_LABEL, pullSecret, TEAM_LABEL } from "./objects.ts";
+import { isAsPut } from "./drift.ts";
+import { MANAGED, namespaceOf, PULL_SECRET_LABEL, pullSecret, SELECTOR, TEAM_LABEL } from "./objects.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
 type Client = Pick<ClusterClient, "apply"> & {
   core: Pick<ClusterClient["core"], "readNamespacedSecret" | "listNamespacedSecret" | "deleteNamespacedSecret">;
 };
 
-const [MANAGED_BY, US] = ["app.kubernetes.io/managed-by", MANAGED["app.kubernetes.io/managed-by"]] as const;
-const COPIES = `${MANAGED_BY}=${US},${PULL_SECRET_LABEL}`;
+const COPIES = `${SELECTOR},${PULL_SECRET_LABEL}`;
 
 /** Which secrets, from where, and where to with which labels; without `from` somebody else puts them there. */
 export type Copies = {
@@ -52,7 +52,7 @@ export async function copyPullSecrets(client: Client, copies: Copies): Promise<s
 /** Copies one, unless somebody else has put one of that name there. Gives why it cannot be. */
 async function copy(client: Client, copies: Copies, from: string, name: string): Promise<string | undefined> {
   const there = await read(client, copies.namespace, name);
-  if (there !== undefined && there.metadata?.labels?.[MANAGED_BY] !== US) return undefined;
+  if (there !== undefined && !isAsPut(MANAGED, there.metadata?.labels)) return undefined;
   const source = await read(client, from, name);
   if (source === undefined)
     return `The pull secret ${name} is not in the namespace ${from}. An image that needs it cannot be pulled; ask an admin to put it there.`;

@@ -75,7 +75,7 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
         `0/4 nodes are available: 2 Insufficient cpu, 2 ${elsewhere}. preemption: 0/4 nodes are available: 2 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling.`,
       ),
       "waiting",
-      "The node where this workspace's files lie has no room for it: too little CPU (it asks for 8). It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
+      "No node that can use this workspace's volumes has room for it: too little CPU (it asks for 8). It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
     ],
     [
       `the node of its volume is gone: ${elsewhere}`,
@@ -90,7 +90,7 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
       "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) were unschedulable.",
     ),
     "waiting",
-    "The node where this workspace's files lie has no room for it: nodes are being drained. It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
+    "No node that can use this workspace's volumes has room for it: nodes are being drained. It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
   ],
   [
     "nodes are tainted, without a word by what",
@@ -231,7 +231,7 @@ it.each(spoken)("says what to do when %s", (_, given, kind, sentence) => {
 describe("a pod that no node has room for", () => {
   const node = (cpu: string, more: V1Node["spec"] = {}): V1Node => ({
     ...{ metadata: { name: `with-${cpu}`, labels: { pool: "notebooks" } }, spec: more },
-    status: { allocatable: { cpu, memory: "32780340Ki" } },
+    status: { allocatable: { cpu, memory: "32780340Ki", pods: "110" } },
   });
   const waits = (...what: string[]) =>
     unscheduled(
@@ -242,7 +242,7 @@ describe("a pod that no node has room for", () => {
     return { ...short, spec: { ...short.spec, containers: [{ name: "workspace", resources: { requests } }] } };
   };
   const room = (held: Record<string, Record<string, number>>, volumes: Room["volumes"] = []): Room => ({
-    taken: [new Map(Object.entries(held).map(([name, of]) => [name, new Map(Object.entries(of))]))],
+    taken: new Map(Object.entries(held).map(([name, of]) => [name, new Map(Object.entries(of))])),
     volumes,
   });
   const GI = 2 ** 30;
@@ -258,6 +258,37 @@ describe("a pod that no node has room for", () => {
       "(it asks for 64Gi, and the largest node has 31.2Gi, so 32.8Gi are missing)",
     );
     expect([lacksRoom(cpu, [node("6")]), lacksRoom(cpu, [node("6"), node("16")])]).toEqual([false, true]);
+  });
+
+  it("hears that it cannot start where one node has enough of this and another of that, by the one that lacks least", () => {
+    const sized = (cpu: string, memory: string): V1Node => {
+      const one = node(cpu);
+      return { ...one, status: { allocatable: { ...one.status?.allocatable, memory } } };
+    };
+    const nodes = [sized("16", "8Gi"), sized("4", "64Gi")];
+    const message = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.";
+    const requests = { cpu: "8", memory: "32Gi" };
+    const both = { ...asking(requests), status: unscheduled(message).status };
+    expect(unscheduledSentence(both, nodes, room({}))).toBe(
+      "No node has room for this workspace: too little CPU (it asks for 8, and the node that comes closest has 4, so 4 are missing) on 1 of 2 nodes and memory (it asks for 32Gi) on 1 of 2 nodes. It cannot start like this: choose a smaller size, or ask an admin for a larger node.",
+    );
+    expect(lacksRoom(waits("Insufficient cpu"), nodes)).toBe(true);
+    expect(unscheduledSentence(both, [...nodes, sized("8", "32Gi")], room({}))).toContain(
+      "It starts when there is room",
+    );
+    // The node that comes closest is drained: the scheduler does not say what it lacks.
+    const drained = { ...both, status: unscheduled("0/2 nodes are available: 1 Insufficient memory.").status };
+    expect(unscheduledSentence(drained, nodes)).toContain(
+      "too little memory (it asks for 32Gi) on 1 of 2 nodes and CPU (it asks for 8, and the node that comes closest has 4, so 4 are missing). It cannot start",
+    );
+  });
+
+  it("hears that it cannot start where no node has any of what it asks for", () => {
+    const gpu = asking({ "example.com/gpu": "2" }, "Insufficient example.com/gpu");
+    expect(unscheduledSentence(gpu, [node("16")])).toContain(
+      "too little example.com/gpu (it asks for 2, and no node has any) on 2 of 2 nodes. It cannot start like this",
+    );
+    expect(unscheduledSentence(gpu)).toContain("It starts when there is room");
   });
 
   it("hears of no larger node that is kept for others, and of one that only is drained or silent now", () => {
@@ -291,7 +322,7 @@ describe("a pod that no node has room for", () => {
     );
     const none = unscheduledSentence(both, [node("16")], room({ "with-16": { cpu: 16, memory: 64 * GI } }));
     expect(none).toContain("has no CPU and no memory free, so 2.5 CPU and 36.8Gi of memory are missing.");
-    const gpu = { ...node("16"), status: { allocatable: { "example.com/gpu": "4" } } };
+    const gpu = { ...node("16"), status: { allocatable: { "example.com/gpu": "4", pods: "110" } } };
     const taken = room({ "with-16": { "example.com/gpu": 3 } });
     expect(
       unscheduledSentence(asking({ "example.com/gpu": "2" }, "Insufficient example.com/gpu"), [gpu], taken),
@@ -313,6 +344,32 @@ describe("a pod that no node has room for", () => {
     const held = { "with-16": { cpu: 9 }, files: { cpu: 10 } };
     expect(unscheduledSentence(unscheduled(message), [node("16"), zone], room(held, [there]))).toBe(
       "The node where this workspace's files lie has no room for it: too little CPU (it asks for 8). That node has 2 CPU free, so 6 CPU are missing. It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
+    );
+  });
+
+  it("hears of how many nodes can use its volumes", () => {
+    const message =
+      "0/4 nodes are available: 3 Insufficient cpu, 1 node(s) didn't match PersistentVolume's node affinity.";
+    const nodes = ["1", "1", "1", "2"].map((zone, index): V1Node => {
+      return { ...node("12"), metadata: { name: `n${index}`, labels: { pool: "notebooks", zone } } };
+    });
+    const there = { nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In", values: ["1"] }] }] };
+    const held = { n0: { cpu: 10 }, n1: { cpu: 9 }, n2: { cpu: 12 } };
+    const tied = unscheduled(message);
+    expect(unscheduledSentence(tied, nodes, room(held, [there]))).toBe(
+      "None of the 3 nodes that can use this workspace's volumes has room for it: too little CPU (it asks for 8). The one with the most left for it has 3 CPU free, so 5 CPU are missing. It starts when there is room there; a smaller size, or a stopped workspace there, helps at once.",
+    );
+    expect(unscheduledSentence(tied, nodes)).toContain("No node that can use this workspace's volumes has room for it");
+    // Which of them is large enough depends on where its volumes are.
+    const small = nodes.map((one) => ({ ...one, status: { allocatable: { cpu: "4", pods: "110" } } }));
+    expect([lacksRoom(tied, small), lacksRoom(waits("Insufficient cpu"), small)]).toEqual([true, false]);
+  });
+
+  it("hears that nothing is free where that is less than one counts in", () => {
+    const memory = asking({ memory: "4Gi" }, "Insufficient memory");
+    const held = room({ "with-16": { memory: 32_780_340 * 1024 - 1000 } });
+    expect(unscheduledSentence(memory, [node("16")], held)).toContain(
+      "has no memory free, so 4Gi of memory are missing",
     );
   });
 

@@ -1,19 +1,22 @@
 /** For tests of what is asked of a cluster: an API server that knows nothing but what a test answers. */
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { KubeConfig } from "@kubernetes/client-node";
 import { logger } from "#server/log.ts";
 import { ClusterClient } from "./cluster-client.ts";
 
-/** `answer`: an object, or the number of a failure. `asked` is what was asked so far. */
-export async function startApi(answer: (asked: URL) => object | number) {
+/** `answer`: an object, or the number of a failure, perhaps later. `asked` is what was asked so far. */
+export async function startApi(answer: (asked: URL) => Promise<object | number> | object | number) {
   const asked: URL[] = [];
+  const tell = async (url: URL, response: ServerResponse) => {
+    const told = await answer(url);
+    response.writeHead(typeof told === "number" ? told : 200, { "content-type": "application/json" });
+    response.end(JSON.stringify(typeof told === "number" ? { kind: "Status", code: told } : told));
+  };
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "", "http://api");
     asked.push(url);
-    const told = answer(url);
-    response.writeHead(typeof told === "number" ? told : 200, { "content-type": "application/json" });
-    response.end(JSON.stringify(typeof told === "number" ? { kind: "Status", code: told } : told));
+    void tell(url, response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const config = new KubeConfig();

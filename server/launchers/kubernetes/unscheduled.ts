@@ -2,7 +2,7 @@
 import type { V1Node, V1Pod, V1PodCondition } from "@kubernetes/client-node";
 import { formatAmount, readAmount } from "./amount.ts";
 import { isMeantFor, type Places } from "./eligible.ts";
-import { type Missing, missingOf, type Room } from "./missing.ts";
+import { beyondAll, type Missing, missingOf, type Room } from "./missing.ts";
 import { requestOf } from "./pod-requests.ts";
 import { firstSentence, resourceName } from "./words.ts";
 
@@ -12,7 +12,8 @@ const NO_VOLUME =
 const VOLUME_ELSEWHERE = /didn't match PersistentVolume's node affinity|had volume node affinity conflict/;
 /** What a number of nodes lacks, also places for pods, of which the scheduler writes no name. */
 const LACKING = /(\d+) (?:Insufficient ([\w./-]*\w)|Too many pods)/g;
-const PLACES = "pods";
+/** The resource that says how many pods a node takes. */
+const POD_SLOTS = "pods";
 
 /** Whether the scheduler has found no node for it. */
 export const isUnscheduled = (pod: V1Pod): boolean => conditionOf(pod) !== undefined;
@@ -33,58 +34,84 @@ export function volumeSentence(message: string, use = "the home folder or a data
   return `The volume for ${use} is not there yet: ${firstSentence(message)}. If this stays, an admin checks the storage class and its free space.`;
 }
 
-/** Whether it lacks something of which a node would have enough, if others there left it. */
+/** Whether it takes what pods hold on nodes, or where its volumes can be used, to say how much it lacks. */
 export function lacksRoom(pod: V1Pod, nodes: readonly V1Node[]): boolean {
-  return lackingOf(pod, nodes).some(({ name, most }) => name !== PLACES && most === undefined);
+  const lacking = lackingOf(pod, meantFor(pod, nodes));
+  const tied = VOLUME_ELSEWHERE.test(messageOf(pod));
+  return lacking.some(({ name, beyond }) => name !== POD_SLOTS && (tied || beyond === undefined));
 }
 
 /** What it waits for. `nodes`: with them it says when it asks for more than any of them has; `room`: else how much is missing. */
 export function unscheduledSentence(pod: V1Pod, nodes: readonly V1Node[] = [], room?: Room): string {
   const message = messageOf(pod);
   if (waitsForVolume(pod)) return volumeSentence(message);
-  const bound = VOLUME_ELSEWHERE.test(message);
-  const lacking = lackingOf(pod, nodes, room?.volumes);
-  const why = reasonsOf(pod, message, { lacking, bound }).join("; ");
-  if (bound && why === "")
+  const tied = VOLUME_ELSEWHERE.test(message);
+  const meant = meantFor(pod, nodes, room?.volumes);
+  const lacking = lackingOf(pod, meant);
+  const why = reasonsOf(pod, message, { lacking, meant, tied }).join("; ");
+  if (tied && why === "")
     return "No node can use the volumes of this workspace: the node where its files lie is gone, or they lie on several. It starts when that node is back; an admin knows when that will be.";
-  const [place, there] = bound
-    ? ["The node where this workspace's files lie has no room for it", " there"]
-    : ["No node has room for this workspace", ""];
-  const names = lacking.flatMap(({ name, most }) => (most === undefined ? [name] : []));
+  const { place, there, most } = tied
+    ? { ...nodesOfVolumes(room && meant.length), there: " there" }
+    : { place: "No node has room for this workspace", there: "", most: THE_MOST };
+  const names = lacking.flatMap(({ name, beyond }) => (beyond === undefined ? [name] : []));
   const missing = room === undefined ? [] : missingOf(pod, names, nodes, room);
-  const short = missingSentence(missing, bound ? "That node" : "The node with the most left for it");
-  if (lacking.some(({ most }) => most !== undefined))
+  const short = missingSentence(missing, most);
+  if (lacking.some(({ beyond }) => beyond !== undefined))
     return `${place}: ${why}.${short} It cannot start like this: choose a smaller size, or ask an admin for a larger node.`;
   return `${place}: ${why || firstSentence(message)}.${short} It starts when there is room${there}; a smaller size, or a stopped workspace${there}, helps at once.`;
 }
 
-/** A resource that is short; `most`: what the largest node has, where nothing helps because it is less than is asked for. */
-type Lacking = { name: string; count: string; asked: number; most: number | undefined };
+const THE_MOST = "The node with the most left for it";
 
-function lackingOf(pod: V1Pod, nodes: readonly V1Node[], volumes?: Places): Lacking[] {
-  const meant = nodes.filter((node) => isMeantFor(node, pod, volumes));
-  // What follows is of pods that might be ended for it, and may name the same once more.
-  const [said = ""] = messageOf(pod).split(" preemption: ");
-  return [...said.matchAll(LACKING)].map(([, count = "", name = PLACES]) => {
-    const asked = requestOf(pod, name);
-    const amounts = meant.flatMap(({ status }) => status?.allocatable?.[name] ?? []).map(readAmount);
-    const largest = Math.max(...amounts);
-    return { name, count, asked, most: amounts.length > 0 && largest < asked ? largest : undefined };
-  });
+/** What is said of the nodes that can use its volumes, and of the best of them; `count`: where it is known. */
+function nodesOfVolumes(count: number | undefined): { place: string; most: string } {
+  if (count === 1) return { place: "The node where this workspace's files lie has no room for it", most: "That node" };
+  if (count === undefined || count === 0)
+    return { place: "No node that can use this workspace's volumes has room for it", most: THE_MOST };
+  return {
+    place: `None of the ${count} nodes that can use this workspace's volumes has room for it`,
+    most: "The one with the most left for it",
+  };
 }
 
-function reasonsOf(pod: V1Pod, message: string, { lacking, bound }: { lacking: readonly Lacking[]; bound: boolean }) {
+const meantFor = (pod: V1Pod, nodes: readonly V1Node[], volumes?: Places): V1Node[] =>
+  nodes.filter((node) => isMeantFor(node, pod, volumes));
+
+/**
+ * A resource that is short; `count`: on how many nodes, where the scheduler says so; `beyond`: what lacks of it on the
+ * node that comes closest, where nothing helps because no node is large enough for all that is asked for.
+ */
+type Lacking = { name: string; count: string | undefined; asked: number; beyond: Missing | undefined };
+
+function lackingOf(pod: V1Pod, meant: readonly V1Node[]): Lacking[] {
+  // What follows is of pods that might be ended for it, and may name the same once more.
+  const [said = ""] = messageOf(pod).split(" preemption: ");
+  const counts = new Map([...said.matchAll(LACKING)].map(([, count = "", name = POD_SLOTS]) => [name, count]));
+  if (counts.size === 0) return [];
+  const beyond = new Map(beyondAll(pod, meant).map((each) => [each.name, each]));
+  return [...new Set([...counts.keys(), ...beyond.keys()])].map((name) => ({
+    ...{ name, count: counts.get(name), asked: requestOf(pod, name), beyond: beyond.get(name) },
+  }));
+}
+
+type Short = { lacking: readonly Lacking[]; meant: readonly V1Node[]; tied: boolean };
+
+function reasonsOf(pod: V1Pod, message: string, { lacking, meant, tied }: Short): string[] {
   const nodes = Number(/^\d+\/(\d+) nodes/.exec(message)?.[1] ?? 0);
-  // The files lie on one node; the others that lack it do not matter.
-  const where = (count: string) => (bound ? "" : ` on ${count} of ${nodes} ${nodes === 1 ? "node" : "nodes"}`);
-  const amounts = lacking.filter(({ name }) => name !== PLACES);
-  const short = amounts.map(({ name, count, asked, most }) => {
+  // Its volumes are on some of the nodes; the others that lack it do not matter.
+  const where = (count: string | undefined) =>
+    tied || count === undefined ? "" : ` on ${count} of ${nodes} ${nodes === 1 ? "node" : "nodes"}`;
+  const amounts = lacking.filter(({ name }) => name !== POD_SLOTS);
+  const short = amounts.map(({ name, count, asked, beyond }) => {
+    const amount = formatAmount(name, asked, Math.ceil);
     const wanted =
-      asked === 0 ? "" : ` (it asks for ${formatAmount(name, asked, Math.ceil)}${largestNode(name, asked, most)})`;
+      amount === undefined ? "" : ` (it asks for ${amount}${beyond === undefined ? "" : closestNode(beyond, meant)})`;
     return `${resourceName(name)}${wanted}${where(count)}`;
   });
   const reasons: string[] = short.length === 0 ? [] : [`too little ${short.join(" and ")}`];
-  for (const { name, count } of lacking) if (name === PLACES) reasons.push(`no place for one more pod${where(count)}`);
+  for (const { name, count } of lacking)
+    if (name === POD_SLOTS) reasons.push(`no place for one more pod${where(count)}`);
   if (/didn't match Pod's node affinity\/selector/.test(message)) {
     const selector = Object.entries(pod.spec?.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`);
     reasons.push(`no node has the label ${selector.join(", ") || "that its size asks for"}`);
@@ -95,25 +122,29 @@ function reasonsOf(pod: V1Pod, message: string, { lacking, bound }: { lacking: r
   return reasons;
 }
 
-function largestNode(name: string, asked: number, most: number | undefined): string {
-  if (most === undefined) return "";
-  const missing = formatAmount(name, asked - most, Math.ceil);
-  return `, and the largest node has ${formatAmount(name, most, Math.floor)}, so ${missing} ${isOrAre([missing])} missing`;
+/** Of one resource; the node that lacks least of all together may not be the largest of each. */
+function closestNode({ name, free, missing }: Missing, meant: readonly V1Node[]): string {
+  const most = Math.max(...meant.map(({ status }) => readAmount(status?.allocatable?.[name])));
+  if (formatAmount(name, most, Math.floor) === undefined) return ", and no node has any";
+  const node = most <= free ? "the largest node" : "the node that comes closest";
+  const lacks = formatAmount(name, missing, Math.ceil) ?? "0";
+  return `, and ${node} has ${formatAmount(name, free, Math.floor) ?? "none"}, so ${lacks} ${isOrAre([lacks])} missing`;
 }
 
 /** With a space before it; that a place for a pod is missing is said as a reason. */
 function missingSentence(missing: readonly Missing[], node: string): string {
-  const amounts = missing.filter(({ name }) => name !== PLACES);
+  const amounts = missing.filter(({ name }) => name !== POD_SLOTS);
   if (amounts.length === 0) return "";
-  const free = amounts.map((each) =>
-    each.free > 0 ? amountOf(each.name, each.free, Math.floor) : `no ${resourceName(each.name)}`,
-  );
+  const free = amounts.map((each) => amountOf(each.name, Math.max(0, each.free), Math.floor));
   const more = amounts.map((each) => amountOf(each.name, each.missing, Math.ceil));
   return ` ${node} has ${free.join(" and ")} free, so ${more.join(" and ")} ${isOrAre(more)} missing.`;
 }
 
-const amountOf = (name: string, amount: number, round: (value: number) => number): string =>
-  `${formatAmount(name, amount, round)}${name === "cpu" ? "" : " of"} ${resourceName(name)}`;
+function amountOf(name: string, amount: number, round: (value: number) => number): string {
+  const written = formatAmount(name, amount, round);
+  if (written === undefined) return `no ${resourceName(name)}`;
+  return `${written}${name === "cpu" ? "" : " of"} ${resourceName(name)}`;
+}
 
 const isOrAre = (amounts: readonly string[]): string =>
   amounts.length === 1 && /^1( |$)/.test(amounts[0] ?? "") ? "is" : "are";
