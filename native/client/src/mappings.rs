@@ -38,6 +38,11 @@ impl Mappings {
         self.physical.get(&handle).filter(|physical| physical.held > 0).map(|physical| physical.bytes)
     }
 
+    /// Bytes of all physical memory, mapped or not.
+    pub fn used(&self) -> u64 {
+        self.physical.values().map(|physical| physical.bytes).sum()
+    }
+
     /// The program holds the handle once more.
     pub fn retain(&mut self, handle: u64) {
         if let Some(physical) = self.physical.get_mut(&handle) {
@@ -151,6 +156,7 @@ mod tests {
         mappings.map(1100, 100, 32);
         mappings.map(1300, 100, 16);
         assert_eq!(mappings.lookup(1000, 1), None, "not accessible yet");
+        assert_eq!(mappings.used(), 200, "however often it is mapped");
         let two = mappings.exactly(1000, 200).expect("two mappings");
         mappings.set_accessible(&two, true);
         assert_eq!(mappings.lookup(1050, 150).map(|mapping| mapping.address), Some(1000));

@@ -289,9 +289,10 @@ impl Session {
         answer.ok().map(|answer| answer.processes)
     }
 
-    /// Bytes of live allocations.
+    /// Bytes of live allocations, and of physical memory that the program maps itself.
     pub fn used_bytes(&self) -> u64 {
-        lock(&self.shared.arena).used()
+        let allocated = lock(&self.shared.arena).used();
+        allocated + self.mappings().used()
     }
 
     /// An error after which nothing works any more in this generation, or, once, one of work that nobody waited for.

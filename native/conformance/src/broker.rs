@@ -36,6 +36,8 @@ struct Pool {
     waiting: Mutex<BTreeSet<String>>,
     /// The newest lease, until it is given back, as the status of a workspace has it.
     newest: Mutex<Option<Value>>,
+    /// The GPU that the newest request named.
+    pinned: Mutex<Option<String>>,
 }
 
 impl Broker {
@@ -63,6 +65,7 @@ impl Broker {
             first_use: AtomicBool::new(false),
             waiting: Mutex::default(),
             newest: Mutex::default(),
+            pinned: Mutex::default(),
         });
         let serving = Arc::clone(&pool);
         std::thread::spawn(move || {
@@ -106,6 +109,11 @@ impl Broker {
         self.pool.full.store(full, Ordering::Release);
     }
 
+    /// The GPU that the newest request named, as parked memory is on it.
+    pub fn pinned(&self) -> Option<String> {
+        self.pool.pinned().clone()
+    }
+
     /// The requests that wait.
     pub fn waiting(&self) -> Vec<String> {
         self.pool.waiting().iter().cloned().collect()
@@ -119,6 +127,10 @@ impl Pool {
 
     fn newest(&self) -> MutexGuard<'_, Option<Value>> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pinned(&self) -> MutexGuard<'_, Option<String>> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer to a request, which waits while nothing is free.
@@ -186,6 +198,7 @@ fn answer(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
     let words: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (status, answer) = match (method, &words[..]) {
         ("POST", ["v1", "lease-requests"]) => {
+            *pool.pinned() = body["pinnedGpuId"].as_str().map(str::to_owned);
             let gpus = body["amount"].as_str().and_then(|amount| amount.parse::<f64>().ok()).unwrap_or(0.0) as u32;
             let answer = pool.grant(body["requestId"].as_str().unwrap_or(""), gpus);
             if answer["state"] == "granted" {

@@ -23,31 +23,35 @@ export function holdLeadership(sql: Sql, log: Logger, loop: keyof typeof LOCKS):
   const lock = LOCKS[loop];
   let held: ReservedSql | undefined;
   let pid: number | undefined;
+  /** One question at a time: two that each take a connection would refuse one another, or lose the one with the lock. */
+  let asking: Promise<boolean> | undefined;
+
+  const ask = async (): Promise<boolean> => {
+    if (held !== undefined) {
+      // The lock lives with its server process: another process means a new connection, without the lock.
+      const [row] = await held`select pg_backend_pid() as pid`.catch(() => []);
+      if (row?.pid === pid) return true;
+      // Not released: a lost connection is the pool's again already, and releasing would hand it out as a living one.
+      held = undefined;
+      log.warn({ loop }, "the connection that held the leader's lock was lost");
+    }
+    const connection = await sql.reserve();
+    const [row] = await connection`select pg_try_advisory_lock(${lock}) as got, pg_backend_pid() as pid`;
+    if (row?.got !== true) {
+      connection.release();
+      return false;
+    }
+    pid = Number(row.pid);
+    held = connection;
+    return true;
+  };
 
   return {
     async isLeader() {
-      if (held !== undefined) {
-        // The lock lives with its server process: another process means a new connection, without the lock.
-        const [row] = await held`select pg_backend_pid() as pid`.catch(() => []);
-        if (row?.pid === pid) return true;
-        // Not released: a lost connection is the pool's again already, and releasing would hand it out as a living one.
-        held = undefined;
-        log.warn({ loop }, "the connection that held the leader's lock was lost");
-      }
-      const connection = await sql.reserve();
-      try {
-        const [row] = await connection`select pg_try_advisory_lock(${lock}) as got, pg_backend_pid() as pid`;
-        if (row?.got !== true) {
-          connection.release();
-          return false;
-        }
-        pid = Number(row.pid);
-        held = connection;
-        return true;
-      } catch (error) {
-        held = undefined;
-        throw error;
-      }
+      asking ??= ask().finally(() => {
+        asking = undefined;
+      });
+      return await asking;
     },
     async release() {
       const connection = held;

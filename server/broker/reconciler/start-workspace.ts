@@ -53,7 +53,7 @@ export async function startWorkspace(start: Start): Promise<void> {
   try {
     await forgetOldStarts(db, { workspaceId: row.id, generation: row.generation });
     const report = reportTo(journal, { at: (now) => (step = now), told });
-    const running = (await takeOver(start, report)) ?? (await launch(start, report));
+    const running = (await takeOver(start, report)) ?? (await launchIfOurs(start, report));
     if (running === undefined) return;
     const server = { endpoint: running.endpoint, token: running.token };
     const stillRuns = async () => (await launcher.observe(row.id)).state === "running";
@@ -62,7 +62,7 @@ export async function startWorkspace(start: Start): Promise<void> {
     journal.started(step, "Waiting for JupyterLab to answer");
     await waitForServer(server, { stillRuns, timeoutMs: JUPYTER_TIMEOUT_MS, signal });
     journal.done(step, "JupyterLab answers");
-    if (launcher.prefetch === undefined && running.datasets !== undefined) {
+    if (launcher.prefetch === undefined) {
       const read: NonNullable<Launcher["prefetch"]> = async (...asked) => await readAheadWithin(server, ...asked);
       void prefetchDatasets({ db, log, row, datasets: running.datasets, read, signal });
     }
@@ -114,8 +114,8 @@ export async function startWorkspace(start: Start): Promise<void> {
 /** Why a workspace may not be launched here. */
 class NotIsolated extends Error {}
 
-/** `datasets`: what is to be read ahead, unless an earlier broker began that. */
-type Started = RunningWorkspace & { token: string; datasets?: readonly DatasetMount[] };
+/** `datasets`: what is to be read ahead. */
+type Started = RunningWorkspace & { token: string; datasets: readonly DatasetMount[] };
 
 /** What the launcher tells; `at` hears of each step, and `told` keeps each line. */
 function reportTo(journal: Journal<Step>, { at, told }: { at: (step: Step) => void; told: Set<string> }): LaunchReport {
@@ -137,13 +137,20 @@ async function takeOver({ db, launcher, row, signal }: Start, report: LaunchRepo
   const seen = await observed(launcher, row.id, report, signal);
   if (seen.state !== "running" || seen.handle.generation !== row.generation || row.serverToken === null)
     return undefined;
-  const { id, teamId, generation } = row;
-  const { serverToken: token } = row;
-  if (seen.waits !== true || launcher.awaitBegun === undefined)
-    return { endpoint: seen.endpoint, handle: seen.handle, token };
-  const datasets = await mountsOf(systemContext(db), id);
-  const begun = await launcher.awaitBegun({ id, teamId, generation, datasets }, report, signal);
+  const { id, teamId, generation, serverToken: token } = row;
+  // Read ahead again, as the broker before us may not have begun: what is in the cache already costs nothing.
+  const datasets = launcher.prefetch === undefined ? await mountsOf(systemContext(db), id) : [];
+  const begun =
+    seen.waits === true && launcher.awaitBegun !== undefined
+      ? await launcher.awaitBegun({ id, teamId, generation, datasets }, report, signal)
+      : { endpoint: seen.endpoint, handle: seen.handle };
   return begun && { ...begun, token, datasets };
+}
+
+/** Launches it, unless it was called off meanwhile, or another broker has it. */
+async function launchIfOurs(start: Start, report: LaunchReport): Promise<Started | undefined> {
+  start.signal.throwIfAborted();
+  return (await start.leads()) ? await launch(start, report) : undefined;
 }
 
 /** What there is; asked again for a while where its launcher cannot tell, as when a cluster does not answer. */

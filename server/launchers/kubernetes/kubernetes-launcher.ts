@@ -55,6 +55,7 @@ import { type Address, PlaceWatch } from "./place-news.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import {
   isReady,
+  madeAt,
   mountSentence,
   type PodState,
   podState,
@@ -86,7 +87,7 @@ const FOLLOWED_LINES = 500;
 /** So long after they were put are a team's objects taken to be there as they should. */
 const TEAM_MS = 10 * 60_000;
 
-/** No sentence waits longer for how much room a pod misses. */
+/** No sentence waits longer for what the cluster knows of a pod that it has no place for. */
 const ROOM_MS = 3_000;
 
 /** So often a start asks a cluster again that does not answer. */
@@ -213,8 +214,7 @@ export class KubernetesLauncher implements Launcher {
     signal: AbortSignal,
   ): Promise<RunningWorkspace | undefined> {
     const { pods, services } = await this.#watch();
-    const since = podOf(pods, begun.id)?.metadata?.creationTimestamp?.getTime() ?? Date.now();
-    const left = since + this.#settings.startSeconds * 1000 - Date.now();
+    const left = madeAt(podOf(pods, begun.id)).getTime() + this.#settings.startSeconds * 1000 - Date.now();
     const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.max(TAKEN_OVER_MS, left))]);
     report.started("pod", "Waiting for the pod that was made");
     const wait = async () => {
@@ -229,7 +229,7 @@ export class KubernetesLauncher implements Launcher {
     try {
       return await untilItAnswers(report, limit, wait);
     } catch (error) {
-      if (!(error instanceof PodLost)) throw error;
+      if (!(error instanceof PodLost) || limit.aborted) throw error;
       report.log("pod", `${error.message} It is made again.`);
       return undefined;
     }
@@ -621,7 +621,7 @@ export class KubernetesLauncher implements Launcher {
   /** What a pod waits for; of a volume, which and why, and of a node, whether one is large enough and how much is missing. */
   async #inWords(pod: V1Pod, sentence: string): Promise<string> {
     if (!isUnscheduled(pod)) return sentence;
-    if (waitsForVolume(pod)) return (await volumeNews(this.#client.core, pod)) ?? sentence;
+    if (waitsForVolume(pod)) return (await within(ROOM_MS, volumeNews(this.#client.core, pod))) ?? sentence;
     const { nodes, pods } = await this.#watch();
     const room = lacksRoom(pod, nodes.all()) ? await within(ROOM_MS, this.#roomFor(pod, pods)) : undefined;
     return unscheduledSentence(pod, nodes.all(), room);

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Room } from "./missing.ts";
 import {
   leavingNews,
+  madeAt,
   mountSentence,
   podState,
   quotaSentence,
@@ -406,6 +407,12 @@ describe("a pod that runs again", () => {
     // A watch hands over times as text.
     const text = { exitCode: 137, reason: "OOMKilled", finishedAt: "2026-11-24T10:00:30Z" as unknown as Date };
     expect(restartedOf(again(text))).toEqual({ at, cause: "memory", sentence });
+  });
+
+  it("tells when it was made, by a list's time and by a watch's text", () => {
+    const made = (creationTimestamp: unknown) => ({ metadata: { creationTimestamp: creationTimestamp as Date } });
+    for (const time of [at, at.toISOString()]) expect(madeAt(made(time))).toEqual(at);
+    expect(Date.now() - madeAt(undefined).getTime()).toBeLessThan(60_000);
   });
 
   it("says so of a crash, with its exit code", () => {

@@ -24,6 +24,11 @@ const IMAGE_REASONS = [
   "RegistryUnavailable",
 ];
 
+/** When it was made, by the cluster's clock; now, for one that is not there. What a watch tells has times as text. */
+export function madeAt(pod: V1Pod | undefined): Date {
+  return new Date(pod?.metadata?.creationTimestamp ?? Date.now());
+}
+
 export function podState(pod: V1Pod): PodState {
   const { status } = pod;
   const disruption = status?.conditions?.find(

@@ -19,9 +19,14 @@ export async function stay(ctx: Context & { db: Transaction }, { serverId }: { s
     .orderBy(leases.id)
     .for("update");
   const ahead = told.filter(({ releaseAt }) => releaseAt !== null && releaseAt > ctx.now());
-  for (const { id } of ahead) {
-    await ctx.db.update(leases).set({ noticeAt: null, releaseAt: null }).where(eq(leases.id, id));
-    await notify(ctx.db, "lease", id);
+  for (const requestId of new Set(ahead.map((lease) => lease.requestId))) {
+    // All devices of a lease have the notice.
+    const parts = await ctx.db
+      .update(leases)
+      .set({ noticeAt: null, releaseAt: null })
+      .where(and(eq(leases.requestId, requestId), ofServer))
+      .returning({ id: leases.id });
+    for (const { id } of parts) await notify(ctx.db, "lease", id);
   }
   const keys = ahead.flatMap(({ requestId, releaseAt }) =>
     releaseAt === null ? [] : [serverKey(requestId, releaseAt)],

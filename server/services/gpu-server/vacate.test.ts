@@ -2,7 +2,7 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { principalFromCredential } from "#server/auth/principal-from-credential.ts";
-import { gpuServers, leases } from "#server/db/schema/index.ts";
+import { gpuServers, gpus, leases } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { request } from "#server/services/lease/request.ts";
 import { list as noticesOf } from "#server/services/notice/list.ts";
@@ -105,6 +105,33 @@ it("takes its notices back when it stays", async () => {
   await reopen();
   expect(await held.row()).toMatchObject({ noticeAt: null, releaseAt: null, state: "granted" });
   expect(await told()).toEqual(before);
+  await held.end();
+});
+
+it("tells of all devices of a lease when the server of one leaves, and takes that back from all", async () => {
+  const held = await borrow();
+  const lease = await held.row();
+  const [server] = await database.db.select().from(gpuServers);
+  const [gpu] = await database.db.select().from(gpus);
+  if (lease === undefined || server === undefined || gpu === undefined) throw new Error("no rows");
+  const other = { id: "gsv-stays", name: "stays", publicKey: "stays", nodeName: null, podUid: null };
+  await database.db.insert(gpuServers).values({ ...server, ...other });
+  await database.db.insert(gpus).values({ ...gpu, id: "gpu-stays", uuid: "GPU-stays", serverId: other.id });
+  const second = { ...lease, id: "lea-second", ordinal: 1, serverId: other.id, gpuId: "gpu-stays" };
+  await database.db.insert(leases).values(second);
+  const notices = async () => {
+    const rows = await database.db.select().from(leases).where(eq(leases.requestId, lease.requestId));
+    return rows.map(({ releaseAt }) => releaseAt?.getTime() ?? null);
+  };
+  await close();
+  expect(await vacate(after(5 * HOUR), waits)).toBe(1);
+  const [first, of] = await notices();
+  expect([typeof first, of]).toEqual(["number", first]);
+  expect((await told())[0]).toBe("Your 1.0 soft will be taken back");
+  await reopen();
+  expect(await notices()).toEqual([null, null]);
+  await database.db.delete(leases).where(eq(leases.id, second.id));
+  await database.db.delete(gpuServers).where(eq(gpuServers.id, other.id));
   await held.end();
 });
 

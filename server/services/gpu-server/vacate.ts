@@ -8,11 +8,10 @@ import { leaving } from "#server/services/notice/words.ts";
 import { writeNotices } from "#server/services/notice/write.ts";
 import { closedAt } from "./closed-at.ts";
 
-/** A lease that can be told to end, or one that has ended with its memory parked. */
-const held = or(
-  inArray(leases.state, ["granted", "active", "unreachable"]),
-  and(eq(leases.state, "ended"), gt(leases.parkedBytes, 0)),
-);
+/** A lease that can be told to end. */
+const isLive = inArray(leases.state, ["granted", "active", "unreachable"]);
+/** Such a one, or one that has ended with its memory parked. */
+const held = or(isLive, and(eq(leases.state, "ended"), gt(leases.parkedBytes, 0)));
 
 /** Whether its holder has been told that its server, closed since then, goes out of service. */
 const knows = ({ noticeFor, noticeAt }: LeaseRow, since: Date) =>
@@ -44,7 +43,12 @@ export async function vacate(
     });
     const releaseAt = new Date(now + noticeMs);
     for (const requestId of new Set(untold.map(({ lease }) => lease.requestId))) {
-      const parts = rows.flatMap(({ lease }) => (lease.requestId === requestId ? [lease] : []));
+      const here = rows.flatMap(({ lease }) => (lease.requestId === requestId ? [lease] : []));
+      // All devices of a lease end together, those on servers that stay as well.
+      const live = and(eq(leases.requestId, requestId), isLive);
+      const parts = here.some(({ state }) => state !== "ended")
+        ? await tx.db.select().from(leases).where(live).orderBy(leases.id).for("update")
+        : here;
       const ids = parts.map(({ id }) => id);
       await tx.db
         .update(leases)

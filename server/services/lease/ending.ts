@@ -40,18 +40,14 @@ export async function beginEnds(db: Database | Transaction, endings: readonly En
       where ${among(sql`l.id`, ids)}
       order by l.request_id, a.lease
     ),
-    leaving as (
-      select request_id from leases
-      where request_id = any(array(select request_id from asked)) and notice_for is null and release_at is not null
-    ),
     parts as (
-      select l.id as part, asked.* from leases l join asked on asked.request_id = l.request_id
+      select l.id as part, l.notice_for is null and l.release_at is not null as leaves, asked.* from leases l join asked on asked.request_id = l.request_id
       where l.request_id = any(array(select request_id from asked))
         and l.state in ('granted', 'active', 'unreachable') order by l.id for update of l
     ),
     changed as (
       update leases l set state = 'ending', ending_at = parts.at,
-        end_mode = case when l.request_id in (select request_id from leaving) then 'kill' else parts.mode end,
+        end_mode = case when l.request_id in (select request_id from parts where leaves) then 'kill' else parts.mode end,
         end_reason = parts.reason, end_note = parts.note
       from parts where l.id = parts.part and l.id = any(array(select part from parts))
       returning l.*, parts.*

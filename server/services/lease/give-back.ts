@@ -27,7 +27,7 @@ type Held = Pick<LeaseRow, "id" | "workspaceId" | "state" | "grantedAt" | "ended
   serverName: string;
   isOver: boolean;
 };
-/** A lease's other devices end with it, within some milliseconds, and are looked at as often. */
+/** A lease's other devices end with it, and are looked at again so soon, then after twice as long each time. */
 const OTHERS_MS = 50;
 
 /** Those who give back at one time do so by one statement. Whether the lease was held until then. */
@@ -70,15 +70,15 @@ export async function giveBack(ctx: Context, raw: GiveBackInput, watcher: Watche
     const how = { reason: "given back" as const, mode: park ? ("park" as const) : ("kill" as const) };
     let waits = await endings(ctx.db).join({ by: ctx, leaseId, workspaceId, how });
     const until = ctx.now().getTime() + GIVE_BACK_MS;
-    let waitsUntil = until;
+    let others: number | undefined;
     for (;;) {
       // One that was held a moment ago is not over before gpud has heard of it.
-      if (waits) await watch.changed(waitsUntil - ctx.now().getTime());
+      if (waits) await watch.changed(Math.min(others ?? Number.POSITIVE_INFINITY, until - ctx.now().getTime()));
       waits = true;
       const held = await standing(ctx.db).join(leaseId);
       if (held?.workspaceId !== workspaceId) throw noSuchLease();
       if (held.isOver) return answer(held);
-      if (held.state === "ended") waitsUntil = ctx.now().getTime() + OTHERS_MS;
+      if (held.state === "ended") others = others === undefined ? OTHERS_MS : 2 * others;
       if (ctx.now().getTime() >= until) throw notYet(held.serverName);
     }
   } finally {

@@ -20,6 +20,12 @@ describe("a lease of several GPUs", () => {
     expect(idleEndOf([part(null, "granted")], 60_000)).toBeNull();
   });
 
+  it("ends idle also while one of its devices is out of reach", () => {
+    const unheard = { ...part(90), state: "unreachable" as const };
+    expect(idleEndOf([unheard, part(50)], 60_000)).toEqual(at(150));
+    expect(idleEndOf([unheard], 60_000)).toBeNull();
+  });
+
   it("does not end idle before the time to save is over where a GPU server goes out of service", () => {
     const leaves = { ...untold, releaseAt: at(600) };
     expect([leavesWithServer(leaves), leavesWithServer({ ...leaves, noticeFor: "req-1" })]).toEqual([true, false]);

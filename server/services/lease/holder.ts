@@ -20,7 +20,7 @@ export const leavesWithServer = ({ noticeFor, releaseAt }: Told) => noticeFor ==
  * GPU server: who was told until when to save does not lose it before.
  */
 export function idleEndOf(parts: readonly (Worked & Told & Pick<LeaseRow, "state">)[], idleMs: number): Date | null {
-  if (parts[0]?.state !== "active" || parts.some(leavesWithServer)) return null;
+  if (!parts.some(({ state }) => state === "active") || parts.some(leavesWithServer)) return null;
   return new Date(lastWorkOf(parts).getTime() + idleMs);
 }
 

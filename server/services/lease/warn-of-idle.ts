@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { eq, inArray } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
 import { leases, teamPolicies } from "#server/db/schema/index.ts";
 import { idling } from "#server/services/notice/words.ts";
@@ -23,7 +23,7 @@ export async function warnOfIdle(ctx: Context): Promise<void> {
     .select({ lease: leases, idleSeconds: teamPolicies.idleSeconds })
     .from(leases)
     .leftJoin(teamPolicies, eq(teamPolicies.teamId, leases.teamId))
-    .where(eq(leases.state, "active"));
+    .where(inArray(leases.state, ["granted", "active", "unreachable"]));
   const warned = rows
     .filter(({ lease }) => lease.ordinal === 0)
     .flatMap(({ lease: { requestId }, idleSeconds }) => {

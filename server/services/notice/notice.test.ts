@@ -105,8 +105,8 @@ it("a lease without GPU work is warned of once for each idle stretch, and at the
 });
 
 it("an idle warning comes a fifth before the end, and never more than five minutes", () => {
-  expect(idleWarningAt(0, 20 * MINUTE)).toBe(16 * MINUTE);
-  expect(idleWarningAt(0, 100 * MINUTE)).toBe(95 * MINUTE);
+  expect(idleWarningAt(20 * MINUTE, 20 * MINUTE)).toBe(16 * MINUTE);
+  expect(idleWarningAt(100 * MINUTE, 100 * MINUTE)).toBe(95 * MINUTE);
 });
 
 it("a lead is told of a request for more, and the member of its answer", async () => {

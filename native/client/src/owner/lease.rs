@@ -337,8 +337,8 @@ fn held(process: &'static Process, lease: &Value) -> Vec<(Device, Part)> {
     process.devices().filter_map(|device| Some((device, part_of(&*device.any_session()?)?))).collect()
 }
 
-/// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer is what did not (the
-/// server goes out of service, or has no room for it). A lease that the broker could not take back stays in use, and
+/// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer, where nothing of it did: the
+/// server goes out of service, or has no room for it. A lease that the broker could not take back stays in use, and
 /// detaching can be tried again.
 pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     let _one = process.changing.lock().unwrap_or_else(PoisonError::into_inner);
