@@ -7,11 +7,13 @@ import pathlib
 import queue
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -69,6 +71,20 @@ def reports():
     server.shutdown()
 
 
+def wait_until_it_listens(url, seconds=20):
+    """A Jupyter server names its address before it listens there."""
+    address = urllib.parse.urlsplit(url)
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection((address.hostname, address.port), 1).close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
 @pytest.fixture
 def jupyter(reports, tmp_path):
     """A Jupyter server with the extension; gives a function that calls its REST API."""
@@ -99,6 +115,7 @@ def jupyter(reports, tmp_path):
             url = match.group(1)
             break
     threading.Thread(target=process.stderr.read, daemon=True).start()
+    wait_until_it_listens(url)
 
     def call(method, path, body=None):
         request = urllib.request.Request(
