@@ -243,6 +243,9 @@ it("empties when its node is cordoned: who gives back or loses a GPU then waits 
   ]);
   await kubectl(machine, "uncordon", second.node);
   for (const { printed } of [gives, loses]) await expect.poll(printed, POLL).toContain("again 499500");
+  // What they hold is their team's whole share.
+  const active = eq(leases.state, "active");
+  await expect.poll(async () => await database.db.$count(leases, active), POLL).toBe(0);
 }, 180_000);
 
 it("takes nothing new when the node is deleted, ends what computes there with its gpud and says why, and grants when the node is back", async () => {
