@@ -720,7 +720,14 @@ describe("gpud", () => {
     say(first, 4096);
     await vi.waitFor(async () => expect((await leaseRow(first)).state).toBe("ended"));
     say(other, 8192);
-    expect((await answer).body).toMatchObject({ leaseId: first, parkedBytes: 12_288 });
+    expect((await answer).body).toMatchObject({
+      leaseId: first,
+      parkedBytes: 12_288,
+      devices: expect.arrayContaining([
+        { leaseId: first, parkedBytes: 4096 },
+        { leaseId: other, parkedBytes: 8192 },
+      ]),
+    });
     await database.db.update(leases).set({ parkedBytes: 0 });
 
     const again = await borrow();

@@ -235,9 +235,11 @@ export type OpenSessionAnswer = z.infer<typeof openSessionAnswer>;
 /** Answer of `DELETE /v1/leases/{id}`. */
 export const giveBackAnswer = z.strictObject({
   leaseId: z.string(),
-  /** Bytes that stay parked in gpud's host memory for this owner. */
+  /** Bytes that stay parked in gpuds' host memory for this owner. */
   parkedBytes: z.int(),
   heldSeconds: z.number(),
+  /** The same of each of its GPUs: what one server keeps another may not. */
+  devices: z.array(z.strictObject({ leaseId: z.string(), parkedBytes: z.int() })),
 });
 export type GiveBackAnswer = z.infer<typeof giveBackAnswer>;
 

@@ -15,6 +15,7 @@ import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
 import { VERSION } from "#server/version.ts";
+import { within } from "#server/within.ts";
 import { Connections } from "./connections.ts";
 import { secretsFrom, setCookie } from "./cookies.ts";
 import { checkOrigin, checkTarget, type GatewayAddress, originOf, workspaceOfHost } from "./hosts.ts";
@@ -235,16 +236,9 @@ function isDoneByPerson(request: IncomingMessage): boolean {
 
 /** The database may be away for a moment; nobody waits for it without end. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const error = new SluiceError(
-      "unavailable",
-      "The database cannot be reached just now. This page tries again by itself.",
-    );
-    timer = setTimeout(() => reject(error), DATABASE_TIMEOUT_MS);
+  return await within(DATABASE_TIMEOUT_MS, work, () => {
+    throw new SluiceError("unavailable", "The database cannot be reached just now. This page tries again by itself.");
   });
-  work.catch(() => undefined);
-  return await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 function answerProblem(request: IncomingMessage, response: ServerResponse, problem: Problem): void {

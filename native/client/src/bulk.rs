@@ -315,25 +315,25 @@ impl Connection {
 
     /// Waits until no copy that goes on by itself uses memory of this range.
     pub fn finish_copies_of(&self, start: usize, bytes: usize) {
-        let bulk = &self.bulk;
-        self.want_reader();
-        let mut copies = bulk.under_way.lock();
-        while copies.values().any(|copy| copy.start < start + bytes && start < copy.start + copy.bytes) {
-            copies = bulk.under_way.ended.wait(copies).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.finish(|_, copy| copy.start < start + bytes && start < copy.start + copy.bytes);
     }
 
     /// Waits until every copy has ended that was begun by now and goes on by itself.
     pub fn finish_copies(&self) {
-        let bulk = &self.bulk;
-        let last = bulk.next.load(Ordering::Acquire);
-        let mut copies = bulk.under_way.lock();
-        if copies.is_empty() {
-            return;
+        let last = self.bulk.next.load(Ordering::Relaxed);
+        self.finish(|transfer, _| transfer <= last);
+    }
+
+    /// Waits until none of the copies that are `meant` goes on; a copy is known by its number.
+    fn finish(&self, meant: impl Fn(u64, &Unawaited) -> bool) {
+        let under_way = &self.bulk.under_way;
+        let go_on = |copies: &HashMap<u64, Unawaited>| copies.iter().any(|(transfer, copy)| meant(*transfer, copy));
+        let mut copies = under_way.lock();
+        if go_on(&copies) {
+            self.want_reader();
         }
-        self.want_reader();
-        while copies.keys().any(|transfer| *transfer <= last) {
-            copies = bulk.under_way.ended.wait(copies).unwrap_or_else(PoisonError::into_inner);
+        while go_on(&copies) {
+            copies = under_way.ended.wait(copies).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::message;
 use crate::objects::Objects;
 use crate::owner::Owner;
 use crate::profile::Profile;
-use crate::session::Session;
+use crate::session::{GIVEN_BACK, Session};
 use sluice_protocol::cuda;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -121,7 +121,7 @@ impl Process {
     /// A generation has ended.
     pub fn end(&self, session: &Session) {
         let (base, bytes) = session.range();
-        let words = session.loss().unwrap_or_else(|| "Your GPU was given back.".into());
+        let words = session.loss().unwrap_or_else(|| GIVEN_BACK.into());
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push((base, bytes, words));
         self.any_ended.store(true, Ordering::Release);
     }

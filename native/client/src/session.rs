@@ -74,7 +74,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What a program hears whose lease has ended without a word of the GPU server about it.
+pub const GIVEN_BACK: &str = "This GPU was given back. Run %gpu attach to borrow one again.";
+
 impl Shared {
+    /// Nothing reaches the GPU any more, nor comes from there.
+    fn lose(&self) {
+        self.phase.store(LOST, Ordering::Release);
+        self.host.fail(cuda::ERROR_DEVICE_UNAVAILABLE);
+    }
+
     /// The error that is held; one that is not sticky is told once.
     fn take_error(&self) -> CudaResult {
         let mut held = lock(&self.error);
@@ -107,8 +116,7 @@ impl Notices for Shared {
         if ended.parked {
             let _ = self.phase.compare_exchange(BOUND, PARKED, Ordering::AcqRel, Ordering::Acquire);
         } else {
-            self.phase.store(LOST, Ordering::Release);
-            self.host.fail(cuda::ERROR_DEVICE_UNAVAILABLE);
+            self.lose();
         }
     }
 
@@ -144,8 +152,7 @@ impl Notices for Shared {
         // The call that waits fails with a code that frameworks give words of their own.
         message::tell(message::Kind::Lease, text);
         lock(&self.loss).get_or_insert_with(|| text.to_owned());
-        self.phase.store(LOST, Ordering::Release);
-        self.host.fail(cuda::ERROR_DEVICE_UNAVAILABLE);
+        self.lose();
     }
 }
 
@@ -489,9 +496,9 @@ impl Session {
     }
 
     /// It was given back, and nothing of it is kept.
-    pub fn give_up(&self) {
-        let given_back = || "This GPU was given back. Run %gpu attach to borrow one again.".to_owned();
-        lock(&self.shared.loss).get_or_insert_with(given_back);
+    pub fn end_given_back(&self) {
+        lock(&self.shared.loss).get_or_insert_with(|| GIVEN_BACK.to_owned());
+        self.shared.lose();
         self.close();
     }
 

@@ -230,9 +230,17 @@ fn answer(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
             // The parts of a lease end together; one that was never connected has nothing to end.
             let ends = |device| pool.control.as_ref().and_then(|control| control.end_lease(&part_id(id, device)));
             let parts = pool.parts.load(Ordering::Relaxed) as usize;
-            let parked: u64 = (0..parts).filter_map(ends).sum();
+            let kept: Vec<u64> = (0..parts).map(|device| ends(device).unwrap_or(0)).collect();
+            let devices = kept.iter().enumerate();
+            let devices = devices.map(|(device, kept)| json!({ "leaseId": part_id(id, device), "parkedBytes": kept }));
             *pool.newest() = None;
-            (200, json!({ "leaseId": id, "parkedBytes": parked, "heldSeconds": 1 }))
+            (
+                200,
+                json!({
+                    "leaseId": id, "parkedBytes": kept.iter().sum::<u64>(), "heldSeconds": 1,
+                    "devices": devices.collect::<Value>(),
+                }),
+            )
         }
         ("GET", ["v1", "status"]) => {
             let policy = if pool.first_use.load(Ordering::Acquire) { "first-use" } else { "ask" };

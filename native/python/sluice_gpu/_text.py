@@ -356,10 +356,12 @@ def given_back(answer):
     size = f"{amount(answer['milli'])} GPU" if answer.get("milli") else "the GPU"
     held = answer.get("heldSeconds")
     line = f"Gave back {size}" + (f" after {duration(held)}." if held is not None else ".")
-    parked = answer.get("parkedBytes") or 0
+    parked, lost = answer.get("parkedBytes") or 0, answer.get("lostBytes") or 0
+    if parked and lost:
+        line = f"{line} Parked {memory(parked)}: the next %gpu attach finds those arrays as they are."
+        return f"{line} {memory(lost)} on another of its GPUs could not be kept: make those again."
     if parked:
         return f"{line} Parked {memory(parked)}: the next %gpu attach finds your arrays as they are."
-    lost = answer.get("lostBytes") or 0
     if lost:
         return f"{line} {memory(lost)} in its memory could not be kept: make your arrays again when you next attach."
     return f"{line} The notebook goes on without it."

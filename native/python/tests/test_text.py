@@ -437,6 +437,11 @@ def test_giving_back_tells_what_is_parked():
         "Gave back 0.5 GPU after 12 min. 64.0 MiB in its memory could not be kept: "
         "make your arrays again when you next attach."
     )
+    part = {"milli": 2000, "parkedBytes": 64 << 20, "lostBytes": 8 << 20, "heldSeconds": 730}
+    assert _text.given_back(part) == (
+        "Gave back 2.0 GPU after 12 min. Parked 64.0 MiB: the next %gpu attach finds those arrays as they are. "
+        "8.0 MiB on another of its GPUs could not be kept: make those again."
+    )
 
 
 def test_free_lists_every_type():

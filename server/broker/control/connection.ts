@@ -25,6 +25,7 @@ import { dropParked } from "#server/services/lease/drop-parked.ts";
 import { endSentence } from "#server/services/lease/ending.ts";
 import { recordUsage } from "#server/services/lease/record-usage.ts";
 import type { Signer } from "#server/services/lease/signer.ts";
+import { within } from "#server/within.ts";
 import { Listening } from "../listening.ts";
 import { newChallenge, provesKey } from "./identity.ts";
 import { RoundTrip } from "./round-trip.ts";
@@ -242,10 +243,9 @@ export class ControlConnection {
   async #accountOf({ account }: Hello): Promise<ClusterAccount | undefined> {
     if (account === undefined) return undefined;
     try {
-      const late = sleep(ACCOUNT_MS, undefined, { ref: false }).then(() => {
+      return await within(ACCOUNT_MS, accountOf(account), () => {
         throw new Error("The cluster has not answered in time.");
       });
-      return await Promise.race([accountOf(account), late]);
     } catch (error) {
       this.#log.warn({ err: error }, "the cluster did not say whose a gpud's token is");
       return undefined;

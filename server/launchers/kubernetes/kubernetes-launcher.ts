@@ -18,6 +18,7 @@ import type {
 } from "#server/launchers/launcher.ts";
 import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
+import { within } from "#server/within.ts";
 import { BoundPods } from "./bound-pods.ts";
 import {
   ClusterClient,
@@ -68,7 +69,6 @@ import { putTeam } from "./teams.ts";
 import { isUnscheduled, lacksRoom, unscheduledSentence, waitsForVolume } from "./unscheduled.ts";
 import { missingDriver, volumeNews } from "./volume-news.ts";
 import { WaitingWords } from "./waiting-words.ts";
-import { within } from "./within.ts";
 
 /** A pod that is asked to end gets ten seconds, and its node a little more to say so. */
 const STOP_MS = 45_000;
@@ -621,9 +621,12 @@ export class KubernetesLauncher implements Launcher {
   /** What a pod waits for; of a volume, which and why, and of a node, whether one is large enough and how much is missing. */
   async #inWords(pod: V1Pod, sentence: string): Promise<string> {
     if (!isUnscheduled(pod)) return sentence;
-    if (waitsForVolume(pod)) return (await within(ROOM_MS, volumeNews(this.#client.core, pod))) ?? sentence;
+    if (waitsForVolume(pod))
+      return (await within(ROOM_MS, volumeNews(this.#client.core, pod), () => undefined)) ?? sentence;
     const { nodes, pods } = await this.#watch();
-    const room = lacksRoom(pod, nodes.all()) ? await within(ROOM_MS, this.#roomFor(pod, pods)) : undefined;
+    const room = lacksRoom(pod, nodes.all())
+      ? await within(ROOM_MS, this.#roomFor(pod, pods), () => undefined)
+      : undefined;
     return unscheduledSentence(pod, nodes.all(), room);
   }
 

@@ -2,8 +2,7 @@ import { and, eq, gt, inArray, or } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { gpuServers, leases } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
-import { theirs } from "#server/services/lease/holder.ts";
-import type { LeaseRow } from "#server/services/lease/view.ts";
+import { knowsServerLeaves, theirs } from "#server/services/lease/holder.ts";
 import { leaving } from "#server/services/notice/words.ts";
 import { writeNotices } from "#server/services/notice/write.ts";
 import { closedAt } from "./closed-at.ts";
@@ -12,10 +11,6 @@ import { closedAt } from "./closed-at.ts";
 const isLive = inArray(leases.state, ["granted", "active", "unreachable"]);
 /** Such a one, or one that has ended with its memory parked. */
 const held = or(isLive, and(eq(leases.state, "ended"), gt(leases.parkedBytes, 0)));
-
-/** Whether its holder has been told that its server, closed since then, goes out of service. */
-const knows = ({ noticeFor, noticeAt }: LeaseRow, since: Date) =>
-  noticeFor === null && noticeAt !== null && noticeAt >= since;
 
 /**
  * Nobody keeps GPU servers from being replaced, or their node from being emptied, for ever: when those of this node have
@@ -38,7 +33,7 @@ export async function vacate(
       .orderBy(leases.id)
       .for("update", { of: leases });
     const untold = rows.filter(({ lease, since }) => {
-      if (since === null || since.getTime() + afterMs > now || knows(lease, since)) return false;
+      if (since === null || since.getTime() + afterMs > now || knowsServerLeaves(lease, since)) return false;
       return lease.state === "ended" || lease.releaseAt === null;
     });
     const releaseAt = new Date(now + noticeMs);

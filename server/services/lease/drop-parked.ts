@@ -2,7 +2,7 @@ import { and, eq, gt, inArray } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { gpuServers, leases, workspaceOwners, workspaces } from "#server/db/schema/index.ts";
 import { closedAt } from "#server/services/gpu-server/closed-at.ts";
-import { leavesWithServer } from "./holder.ts";
+import { hadTimeToSave } from "./holder.ts";
 import { isAbandoned } from "./owners.ts";
 
 /**
@@ -20,13 +20,10 @@ export async function dropParked(ctx: Context, input: { serverId: string }): Pro
     .leftJoin(workspaceOwners, eq(workspaceOwners.workspaceId, leases.workspaceId))
     .where(and(eq(leases.serverId, input.serverId), eq(leases.state, "ended"), gt(leases.parkedBytes, 0)));
   const ids = parked
-    .filter(({ lease, desired, owners, since }) => {
-      const { noticeAt, releaseAt } = lease;
-      const leaves = since !== null && noticeAt !== null && noticeAt >= since && leavesWithServer(lease);
-      return (
-        (leaves && releaseAt !== null && releaseAt <= ctx.now()) || isAbandoned(lease, desired === "running", owners)
-      );
-    })
+    .filter(
+      ({ lease, desired, owners, since }) =>
+        hadTimeToSave(lease, since, ctx.now()) || isAbandoned(lease, desired === "running", owners),
+    )
     .map(({ lease }) => lease.id);
   if (ids.length > 0) await ctx.db.update(leases).set({ parkedBytes: 0 }).where(inArray(leases.id, ids));
   return ids;

@@ -1,10 +1,10 @@
-import { eq, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
 import type { GiveBackAnswer } from "#server/contracts/lease.ts";
 import { among } from "#server/db/among.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
-import { gpuServers, leases } from "#server/db/schema/index.ts";
+import { leases } from "#server/db/schema/index.ts";
 import { isAway, SluiceError } from "#server/errors.ts";
 import { Group, groupOf } from "#server/group.ts";
 import { parse } from "#server/parse.ts";
@@ -22,10 +22,11 @@ const giveBackInput = z.strictObject({
 export type GiveBackInput = z.input<typeof giveBackInput>;
 
 type Db = Database | Transaction;
-/** A lease, `isOver` and `parkedBytes` of all its devices. */
-type Held = Pick<LeaseRow, "id" | "workspaceId" | "state" | "grantedAt" | "endedAt" | "parkedBytes"> & {
-  serverName: string;
-  isOver: boolean;
+/** A lease, and the GPUs of it: each is a row of its own. */
+type Held = Pick<LeaseRow, "id" | "workspaceId" | "state" | "grantedAt" | "endedAt"> & {
+  devices: GiveBackAnswer["devices"];
+  /** A GPU server that has yet to end its part; null when all have. */
+  waitsFor: string | null;
 };
 /** A lease's other devices end with it, and are looked at again so soon, then after twice as long each time. */
 const OTHERS_MS = 50;
@@ -42,15 +43,17 @@ const endings = groupOf<Db, Group<Ending, boolean>>(
 /** How leases stand, by id, read together. */
 const standing = groupOf<Db, Group<string, Held | undefined>>((db) => {
   const { id, workspaceId, state, grantedAt, endedAt } = leases;
-  const parts = sql`from leases part where part.request_id = ${leases.requestId}`;
   const ofAll = {
-    parkedBytes: sql`(select sum(part.parked_bytes) ${parts})`.mapWith(Number),
-    isOver: sql<boolean>`not exists (select ${parts} and part.state <> 'ended')`,
+    devices: sql<GiveBackAnswer["devices"]>`(
+      select json_agg(json_build_object('leaseId', part.id, 'parkedBytes', part.parked_bytes) order by part.id)
+      from leases part where part.request_id = ${leases.requestId})`,
+    waitsFor: sql<string | null>`(
+      select server.name from leases part join gpu_servers server on server.id = part.server_id
+      where part.request_id = ${leases.requestId} and part.state <> 'ended' order by part.id limit 1)`,
   };
   const query = db
-    .select({ id, workspaceId, state, grantedAt, endedAt, ...ofAll, serverName: gpuServers.name })
+    .select({ id, workspaceId, state, grantedAt, endedAt, ...ofAll })
     .from(leases)
-    .innerJoin(gpuServers, eq(gpuServers.id, leases.serverId))
     .where(among(id, sql.placeholder("ids")))
     .prepare("given_back");
   return new Group(async (ids) => {
@@ -77,9 +80,9 @@ export async function giveBack(ctx: Context, raw: GiveBackInput, watcher: Watche
       waits = true;
       const held = await standing(ctx.db).join(leaseId);
       if (held?.workspaceId !== workspaceId) throw noSuchLease();
-      if (held.isOver) return answer(held);
+      if (held.waitsFor === null) return answer(held);
       if (held.state === "ended") others = others === undefined ? OTHERS_MS : 2 * others;
-      if (ctx.now().getTime() >= until) throw notYet(held.serverName);
+      if (ctx.now().getTime() >= until) throw notYet(held.waitsFor);
     }
   } finally {
     watch.close();
@@ -97,7 +100,8 @@ function answer(lease: Held): GiveBackAnswer {
   const ended = lease.endedAt ?? lease.grantedAt;
   return {
     leaseId: lease.id,
-    parkedBytes: lease.parkedBytes,
+    parkedBytes: lease.devices.reduce((sum, { parkedBytes }) => sum + parkedBytes, 0),
     heldSeconds: Math.max(0, (ended.getTime() - lease.grantedAt.getTime()) / 1000),
+    devices: lease.devices,
   };
 }

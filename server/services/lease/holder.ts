@@ -15,6 +15,14 @@ type Told = Pick<LeaseRow, "noticeFor" | "releaseAt">;
 /** Whether its holder has been told that its GPU server goes out of service: what is in GPU memory is lost with the lease. */
 export const leavesWithServer = ({ noticeFor, releaseAt }: Told) => noticeFor === null && releaseAt !== null;
 
+/** The same since that server takes no new leases: a notice of an earlier time, which was taken back, says nothing of now. */
+export const knowsServerLeaves = (lease: Told & Pick<LeaseRow, "noticeAt">, closedAt: Date | null) =>
+  leavesWithServer(lease) && lease.noticeAt !== null && closedAt !== null && lease.noticeAt >= closedAt;
+
+/** Whether it also has had the time to save what is in GPU memory. */
+export const hadTimeToSave = (lease: Told & Pick<LeaseRow, "noticeAt">, closedAt: Date | null, now: Date) =>
+  knowsServerLeaves(lease, closedAt) && lease.releaseAt !== null && lease.releaseAt <= now;
+
 /**
  * When a lease that does no GPU work is parked and released; null while that cannot be told, and where it ends with its
  * GPU server: who was told until when to save does not lose it before.

@@ -337,8 +337,8 @@ fn held(process: &'static Process, lease: &Value) -> Vec<(Device, Part)> {
     process.devices().filter_map(|device| Some((device, part_of(&*device.any_session()?)?))).collect()
 }
 
-/// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer, where nothing of it did: the
-/// server goes out of service, or has no room for it. A lease that the broker could not take back stays in use, and
+/// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer, of the GPUs where nothing of
+/// it did: their server goes out of service, or has no room for it. A lease that the broker could not take back stays in use, and
 /// detaching can be tried again.
 pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     let _one = process.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -353,7 +353,7 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
         let _ = session.connection.call(&ContextSynchronize);
         session.park();
     }
-    let used: u64 = sessions.iter().map(|session| session.used_bytes()).sum();
+    let used: Vec<u64> = sessions.iter().map(|session| session.used_bytes()).collect();
     let mut answer = ask(Method::Delete, &format!("/v1/leases/{id}?park=1"));
     // A lease that the broker does not know is over.
     if let Err(error) = &answer
@@ -364,16 +364,24 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     }
     journal::note(format!("given back: lease {id}"));
     process.owner.state().lease = None;
-    match &mut answer {
-        Ok(answer) if used > 0 && answer["parkedBytes"] == 0 => {
-            answer["lostBytes"] = json!(used);
-            // gpud's word of it may be late, and the next lease need not be where nothing is kept.
-            sessions.iter().for_each(|session| session.give_up());
-        }
-        _ => {
-            for (device, part) in held(process, &lease) {
-                *parked_on(device) = Some(part.gpu);
+    if let Ok(answer) = &mut answer {
+        let of_lease = answer["devices"].as_array().cloned().unwrap_or_default();
+        let parks_nothing = |id: &str| of_lease.iter().any(|part| part["leaseId"] == id && part["parkedBytes"] == 0);
+        let mut lost = 0;
+        for (session, used) in sessions.iter().zip(used) {
+            if used > 0 && parks_nothing(&session.lease_id()) {
+                lost += used;
+                // gpud's word of it may be late, and the next lease need not be where nothing is kept.
+                session.end_given_back();
             }
+        }
+        if lost > 0 {
+            answer["lostBytes"] = json!(lost);
+        }
+    }
+    for (device, part) in held(process, &lease) {
+        if parked(device).is_some() {
+            *parked_on(device) = Some(part.gpu);
         }
     }
     answer
