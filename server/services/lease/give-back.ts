@@ -46,10 +46,10 @@ const standing = groupOf<Db, Group<string, Held | undefined>>((db) => {
   const ofAll = {
     devices: sql<GiveBackAnswer["devices"]>`(
       select json_agg(json_build_object('leaseId', part.id, 'parkedBytes', part.parked_bytes) order by part.id)
-      from leases part where part.request_id = ${leases.requestId})`,
+      from leases part where part.request_id = leases.request_id)`,
     waitsFor: sql<string | null>`(
       select server.name from leases part join gpu_servers server on server.id = part.server_id
-      where part.request_id = ${leases.requestId} and part.state <> 'ended' order by part.id limit 1)`,
+      where part.request_id = leases.request_id and part.state <> 'ended' order by part.id limit 1)`,
   };
   const query = db
     .select({ id, workspaceId, state, grantedAt, endedAt, ...ofAll })
