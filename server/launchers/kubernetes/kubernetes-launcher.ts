@@ -3,7 +3,7 @@
  * again and again. Nothing lives only here: after a restart the cluster itself says what runs.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { CoreV1Event, KubernetesObject, V1NetworkPolicy, V1Node, V1Pod, V1Service } from "@kubernetes/client-node";
+import type { KubernetesObject, V1NetworkPolicy, V1Node, V1Pod, V1Service } from "@kubernetes/client-node";
 import { z } from "zod";
 import type {
   BegunWorkspace,
@@ -18,23 +18,11 @@ import type {
 } from "#server/launchers/launcher.ts";
 import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
-import { within } from "#server/within.ts";
-import { BoundPods } from "./bound-pods.ts";
-import {
-  ClusterClient,
-  isForbidden,
-  isNotFound,
-  isUnreachable,
-  loadConfig,
-  refusal,
-  type Watched,
-} from "./cluster-client.ts";
+import { ClusterClient, isForbidden, isNotFound, loadConfig, refusal, type Watched } from "./cluster-client.ts";
 import { isAsPut } from "./drift.ts";
 import { applyHome } from "./home.ts";
-import type { Room } from "./missing.ts";
 import {
   belongingsAmong,
-  datasetObjectName,
   datasetObjects,
   generationOf,
   JUPYTER_PORT,
@@ -54,21 +42,10 @@ import {
 } from "./objects.ts";
 import { type Address, PlaceWatch } from "./place-news.ts";
 import type { KubernetesSettings } from "./settings.ts";
-import {
-  isReady,
-  madeAt,
-  mountSentence,
-  type PodState,
-  podState,
-  quotaSentence,
-  refusalSentence,
-  restartedOf,
-  stillThere,
-} from "./states.ts";
+import { PodLost, pause, podOf, StartingPods, untilItAnswers } from "./starting-pods.ts";
+import { madeAt, type PodState, podState, quotaSentence, refusalSentence, restartedOf, stillThere } from "./states.ts";
 import { putTeam } from "./teams.ts";
-import { isUnscheduled, lacksRoom, unscheduledSentence, waitsForVolume } from "./unscheduled.ts";
-import { missingDriver, volumeNews } from "./volume-news.ts";
-import { WaitingWords } from "./waiting-words.ts";
+import { missingDriver } from "./volume-news.ts";
 
 /** A pod that is asked to end gets ten seconds, and its node a little more to say so. */
 const STOP_MS = 45_000;
@@ -78,24 +55,17 @@ const LOOK_AGAIN_MS = 2_000;
 
 const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z.int(), namespace: z.string() });
 
-/** So many lines of a starting pod are shown among its steps. */
-const STARTING_LINES = 200;
-
 /** Of what a pod printed before somebody followed it, so many lines are shown at most. */
 const FOLLOWED_LINES = 500;
 
 /** So long after they were put are a team's objects taken to be there as they should. */
 const TEAM_MS = 10 * 60_000;
 
-/** No sentence waits longer for what the cluster knows of a pod that it has no place for. */
-const ROOM_MS = 3_000;
-
-/** So often a start asks a cluster again that does not answer. */
-const ASK_AGAIN_MS = 1_000;
 /** At least so long a start is waited for that another broker has begun, however long ago. */
 const TAKEN_OVER_MS = 30_000;
 /** For so long what somebody changed or deleted is put again. */
 const REPAIR_MS = 10_000;
+const REPAIR_AGAIN_MS = 250;
 /** A broker that is being replaced may have other settings: the two are no faster than this in changing it back. */
 const CHANGED_MS = 2_000;
 
@@ -116,7 +86,7 @@ export class KubernetesLauncher implements Launcher {
   readonly #applying;
   readonly #log: Logger;
   readonly #places: PlaceWatch;
-  readonly #boundPods: BoundPods;
+  readonly #starting: StartingPods;
   /** Workspaces that we are stopping: what goes with them was deleted by nobody else. */
   readonly #stopping = new Set<string>();
   /** Why pods went that somebody else deleted, and the pods. */
@@ -142,7 +112,8 @@ export class KubernetesLauncher implements Launcher {
       remove: client.remove.bind(client),
     };
     this.#places = new PlaceWatch(this.#client, settings, log);
-    this.#boundPods = new BoundPods(client.core, log);
+    const watches = this.#watch.bind(this);
+    this.#starting = new StartingPods({ client, settings, log, places: this.#places, watches });
   }
 
   async isolation(): Promise<Isolation> {
@@ -203,9 +174,9 @@ export class KubernetesLauncher implements Launcher {
     report.started("pod", "Making the pod");
     for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
     const service = await this.#apply(serviceOf(spec, this.#settings, owner));
-    return await this.#untilRuns(spec, waiting, async () => {
-      return { pod: await this.#apply(withAddress(pod, service)), service };
-    });
+    const make = async () => ({ pod: await this.#apply(withAddress(pod, service)), service });
+    await this.#starting.untilRuns(spec, waiting, make);
+    return running(service, { generation: spec.generation, namespace: namespaceOf(this.#settings, spec.teamId) });
   }
 
   async awaitBegun(
@@ -219,12 +190,13 @@ export class KubernetesLauncher implements Launcher {
     report.started("pod", "Waiting for the pod that was made");
     const wait = async () => {
       const lacking = await missingDriver(this.#client.storage, begun.datasets);
-      return await this.#untilRuns(begun, { report, signal, limit, lacking }, async () => {
+      const service = await this.#starting.untilRuns(begun, { report, signal, limit, lacking }, async () => {
         const [pod, [service]] = [podOf(pods, begun.id), services.of(begun.id)];
         if (pod === undefined || service === undefined || generationOf(pod) !== begun.generation)
           throw new PodLost("The pod that was made has gone.");
         return { pod, service };
       });
+      return running(service, { generation: begun.generation, namespace: namespaceOf(this.#settings, begun.teamId) });
     };
     try {
       return await untilItAnswers(report, limit, wait);
@@ -232,30 +204,6 @@ export class KubernetesLauncher implements Launcher {
       if (!(error instanceof PodLost) || limit.aborted) throw error;
       report.log("pod", `${error.message} It is made again.`);
       return undefined;
-    }
-  }
-
-  /** Waits for a pod, telling what the cluster and the pod say meanwhile; `make` is called when somebody listens. */
-  async #untilRuns(
-    begun: BegunWorkspace,
-    waiting: Pick<Waiting, "report" | "signal" | "limit" | "lacking">,
-    make: () => Promise<{ pod: V1Pod; service: V1Service }>,
-  ): Promise<RunningWorkspace> {
-    const { report } = waiting;
-    const { pods } = await this.#watch();
-    const namespace = namespaceOf(this.#settings, begun.teamId);
-    const follower = await this.#followEvents(namespace, begun, (line) => report.log("pod", line));
-    const printed = this.#followLog(pods, begun, (line) => report.log("pod", line));
-    try {
-      const { pod: made, service } = await make();
-      const find = () => pods.of(begun.id).find(({ metadata }) => metadata?.uid === made.metadata?.uid);
-      await this.#untilReady(begun, { ...waiting, find, pods, lastEvent: follower.last });
-      const node = podOf(pods, begun.id)?.spec?.nodeName;
-      report.done("pod", `The pod runs on ${node ?? "its node"}`);
-      return running(service, { generation: begun.generation, namespace });
-    } finally {
-      printed.stop();
-      await follower.stop();
     }
   }
 
@@ -526,7 +474,7 @@ export class KubernetesLauncher implements Launcher {
   async #repair<T extends V1Service | V1NetworkPolicy>(object: T, afterMs = 0): Promise<T | undefined> {
     if (afterMs > 0) await sleep(afterMs);
     const where = { kind: object.kind, namespace: object.metadata?.namespace, name: object.metadata?.name };
-    for (const until = Date.now() + REPAIR_MS; ; await sleep(ASK_AGAIN_MS / 4)) {
+    for (const until = Date.now() + REPAIR_MS; ; await sleep(REPAIR_AGAIN_MS)) {
       if (this.#closed) return undefined;
       try {
         const made = await this.#client.apply(object);
@@ -559,192 +507,6 @@ export class KubernetesLauncher implements Launcher {
   async #podsOf(id: string): Promise<V1Pod[]> {
     return await this.#ofWorkspace<V1Pod>("Pod", id);
   }
-
-  /** Hands over what the cluster tells about the pod and its claim, each line once. */
-  async #followEvents(namespace: string, begun: BegunWorkspace, onLine: (line: string) => void) {
-    const since = Date.now() - 1_000;
-    let last: CoreV1Event | undefined;
-    const follow = async (name: string) => {
-      const fields = `involvedObject.name=${name}`;
-      const events = await this.#client.watch<CoreV1Event>({
-        path: `/api/v1/namespaces/${namespace}/events`,
-        fields,
-        list: () => this.#client.core.listNamespacedEvent({ namespace, fieldSelector: fields }),
-      });
-      events.onChange((event, deleted) => {
-        const at = event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp;
-        if (deleted || (at !== undefined && new Date(at).getTime() < since - 1_000)) return;
-        last = event;
-        onLine(`${event.reason ?? "Event"}: ${event.message ?? ""}`);
-      });
-      return events;
-    };
-    const asked = await Promise.allSettled([begun.id, podName(begun)].map(follow));
-    const followed = asked.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-    const refused = asked.find((each) => each.status === "rejected");
-    if (refused !== undefined) {
-      await Promise.all(followed.map((events) => events.stop()));
-      throw refused.reason;
-    }
-    return { last: () => last, stop: async () => void (await Promise.all(followed.map((events) => events.stop()))) };
-  }
-
-  /** Hands over what the pod's first container prints while it starts. */
-  #followLog(pods: Watched<V1Pod>, begun: BegunWorkspace, onLine: (line: string) => void): { stop: () => void } {
-    let left = STARTING_LINES;
-    const tell = (line: string) => {
-      if (line.trim() !== "" && left-- > 0) onLine(line);
-    };
-    let following: Promise<{ stop: () => void }> | undefined;
-    const look = () => {
-      const pod = podOf(pods, begun.id);
-      const { name, namespace } = pod?.metadata ?? {};
-      if (following !== undefined || pod === undefined || name !== podName(begun) || namespace === undefined) return;
-      if (podState(pod).kind !== "running") return;
-      following = this.#client.followLog({ namespace, name, container: "workspace" }, tell).catch((error: unknown) => {
-        // The last lines are read once more when the start fails.
-        this.#log.debug({ err: error, name, namespace }, "a starting pod's log could not be followed");
-        return { stop: () => undefined };
-      });
-    };
-    const unsubscribe = pods.onChange(look);
-    look();
-    return {
-      stop: () => {
-        unsubscribe();
-        left = 0;
-        void following?.then(({ stop }) => stop());
-      },
-    };
-  }
-
-  /** What a pod waits for; of a volume, which and why, and of a node, whether one is large enough and how much is missing. */
-  async #inWords(pod: V1Pod, sentence: string): Promise<string> {
-    if (!isUnscheduled(pod)) return sentence;
-    if (waitsForVolume(pod))
-      return (await within(ROOM_MS, volumeNews(this.#client.core, pod), () => undefined)) ?? sentence;
-    const { nodes, pods } = await this.#watch();
-    const room = lacksRoom(pod, nodes.all())
-      ? await within(ROOM_MS, this.#roomFor(pod, pods), () => undefined)
-      : undefined;
-    return unscheduledSentence(pod, nodes.all(), room);
-  }
-
-  /** What the pods leave of the nodes, ours as they are watched; undefined where that cannot be known. */
-  async #roomFor(pod: V1Pod, ours: Watched<V1Pod>): Promise<Room | undefined> {
-    const [taken, volumes] = await Promise.all([this.#boundPods.taken(() => ours.all()), this.#places.volumesOf(pod)]);
-    if (taken === undefined || volumes === undefined) return undefined;
-    return { taken, volumes: volumes.map(({ where }) => where) };
-  }
-
-  async #untilReady(begun: BegunWorkspace, waiting: Waiting): Promise<void> {
-    const { find, pods, report, signal, limit, lacking, lastEvent } = waiting;
-    const words = new WaitingWords(this.#inWords.bind(this), (sentence) => report.log("pod", sentence), this.#log);
-    await new Promise<void>((resolve, reject) => {
-      let there = false;
-      const look = () => {
-        const pod = find();
-        // Whoever empties a node may take one that has not come to it yet.
-        if (there && pod === undefined) return settle(() => reject(new PodLost("The pod was deleted before it ran.")));
-        if (pod === undefined) return;
-        there = true;
-        const state = podState(pod);
-        if (state.kind === "ended" && pod.spec?.nodeName === undefined)
-          return settle(() => reject(new PodLost("The pod was evicted before it ran.")));
-        if (state.kind === "running" && isReady(pod)) settle(resolve);
-        else if (state.kind === "failed" || state.kind === "ended") settle(() => reject(new Error(state.sentence)));
-        else words.waitsFor(pod, state.kind === "waiting" ? state.sentence : undefined);
-      };
-      const late = async () => {
-        if (signal.aborted)
-          return settle(() =>
-            reject(signal.reason instanceof Error ? signal.reason : new Error("The start was called off.")),
-          );
-        const pod = find();
-        const state = pod === undefined ? undefined : podState(pod);
-        const waits = state?.kind === "waiting" ? state.sentence : undefined;
-        const told = pod === undefined || waits === undefined ? undefined : await words.of(pod, waits);
-        const event = lastEvent();
-        const mount =
-          event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"
-            ? mountSentence(event.message ?? "", mountedDataset(begun, event.message))
-            : undefined;
-        settle(() =>
-          reject(
-            new Error(
-              told ??
-                lacking ??
-                mount ??
-                `The pod was not ready after ${this.#settings.startSeconds} s. The log below says what it did last.`,
-            ),
-          ),
-        );
-      };
-      const settle = (finish: () => void) => {
-        words.stop();
-        unsubscribe();
-        limit.removeEventListener("abort", end);
-        finish();
-      };
-      const end = () => void late();
-      const unsubscribe = pods.onChange(look);
-      limit.addEventListener("abort", end, { once: true });
-      if (limit.aborted) end();
-      else look();
-    });
-  }
-}
-
-/** Does it, and again while the cluster does not answer and there is time. */
-async function untilItAnswers<T>(report: LaunchReport, limit: AbortSignal, work: () => Promise<T>): Promise<T> {
-  for (let told = false; ; told = true) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isUnreachable(error) || limit.aborted) throw error;
-      if (!told) report.log("pod", "The cluster does not answer. It is asked again until it does.");
-      await pause(limit, error);
-    }
-  }
-}
-
-/** A while before something is tried again; with its fault when the time is over. */
-async function pause(limit: AbortSignal, error: unknown): Promise<void> {
-  await sleep(ASK_AGAIN_MS, undefined, { signal: limit }).catch(() => undefined);
-  if (limit.aborted) throw error;
-}
-
-/** A pod that is gone before it ran anywhere: nothing is lost by making it again. */
-class PodLost extends Error {}
-
-type Waiting = {
-  /** The pod that was made, as the watch tells of it. */
-  find: () => V1Pod | undefined;
-  pods: Watched<V1Pod>;
-  report: LaunchReport;
-  /** The start was called off. */
-  signal: AbortSignal;
-  /** That, or its time is over. */
-  limit: AbortSignal;
-  /** Why one of its volumes can never be mounted. */
-  lacking: string | undefined;
-  lastEvent: () => CoreV1Event | undefined;
-};
-
-/** The dataset that an event about a volume means. */
-function mountedDataset(begun: BegunWorkspace, message = ""): string | undefined {
-  const found = begun.datasets.find((dataset) => message.includes(datasetObjectName(begun, dataset)));
-  return found === undefined ? undefined : `the dataset ${found.name}`;
-}
-
-/** The workspace's pod; where the watch still tells of one that was ended, that of the latest start. */
-function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
-  return pods
-    .of(id)
-    .reduce<V1Pod | undefined>(
-      (latest, pod) => (latest === undefined || generationOf(pod) > generationOf(latest) ? pod : latest),
-      undefined,
-    );
 }
 
 function addressOf(service: V1Service): Address {
