@@ -199,6 +199,34 @@ def legacy(handle):
     ok(dnn.cudnnDestroyTensorDescriptor(one))
 
 
+def labels_lie_in_host_memory(handle):
+    """How long the arrays of a loss are stands in a tensor, and in one of them; they may change when it returns."""
+    loss, steps = c_void_p(), c_void_p()
+    ok(dnn.cudnnCreateCTCLossDescriptor(byref(loss)))
+    ok(dnn.cudnnSetCTCLossDescriptorEx(loss, 0, 1, 3))
+    ok(dnn.cudnnCreateTensorDescriptor(byref(steps)))
+    shape = (c_int * 3)(7, 3, 5)
+    labels, lengths, inputs = (c_int * 4)(1, 4, 2, 3), (c_int * 3)(1, 0, 3), (c_int * 3)(5, 6, 7)
+    probabilities, costs, work, size = upload([0] * 105), upload([0] * 3), upload([0]), c_size_t()
+    ask, run = dnn.cudnnGetCTCLossWorkspaceSize, dnn.cudnnCTCLoss
+    # A tensor of which nothing is known.
+    assert ask(handle, steps, None, labels, lengths, inputs, 1, loss, byref(size)) == 2000
+    ok(dnn.cudnnSetTensorNdDescriptor(steps, 0, 3, shape, (c_int * 3)(15, 5, 1)))
+    ok(ask(handle, steps, None, labels, lengths, inputs, 1, loss, byref(size)))
+    assert size.value == 7003
+    for turn in range(2):
+        request(op="trace", on=True)
+        ok(run(handle, steps, probabilities, labels, lengths, inputs, costs, None, None, 1, loss, work, size))
+        assert request(op="trace", on=False)["blocking"] == (turn == 0)
+        labels[0] += 10
+        assert download(costs, 3) == [501 + 10 * turn, 600, 709]
+    lengths[1] = -1
+    status = run(handle, steps, probabilities, labels, lengths, inputs, costs, None, None, 1, loss, work, size)
+    assert (status, reason()) == (2000, "labellengths is not valid")
+    ok(dnn.cudnnDestroyCTCLossDescriptor(loss))
+    ok(dnn.cudnnDestroyTensorDescriptor(steps))
+
+
 def main():
     """See the module."""
     introduce()
@@ -213,6 +241,7 @@ def main():
     plan = plans(handle, 3)
     computes(handle, plan)
     legacy(handle)
+    labels_lie_in_host_memory(handle)
     refused(handle)
     print("ok")
 

@@ -380,3 +380,59 @@ int cudnnSetDropoutDescriptor(struct dropout *dropout, struct handle *handle, fl
     seed += (uint64_t)(rate * 1000);
     return upload(states, &seed, 8) ? refuse(FAILED, "a copy failed") : OK;
 }
+
+struct ctc {
+    int gradient;
+};
+
+int cudnnCreateCTCLossDescriptor(struct ctc **out) {
+    *out = calloc(1, sizeof **out);
+    return OK;
+}
+
+int cudnnDestroyCTCLossDescriptor(struct ctc *loss) {
+    free(loss);
+    return OK;
+}
+
+int cudnnSetCTCLossDescriptorEx(struct ctc *loss, int compute, int normalization, int gradient) {
+    loss->gradient = compute == 0 && normalization == 1 ? gradient : -1;
+    return OK;
+}
+
+int cudnnGetCTCLossWorkspaceSize(struct handle *handle, struct tensor *probabilities, struct tensor *gradients,
+                                 const int *labels, const int *label_lengths, const int *input_lengths, int algorithm,
+                                 struct ctc *loss, size_t *bytes) {
+    if (handle->magic != 0xcafe || probabilities->magic != 0x7e50 || gradients || algorithm != 1 || loss->gradient != 3)
+        return refuse(BAD_PARAM, "arguments came to the wrong places");
+    int count = 0, longest = 0;
+    for (int at = 0; at < probabilities->dims[1]; at++) {
+        count += label_lengths[at];
+        longest = longest > input_lengths[at] ? longest : input_lengths[at];
+    }
+    *bytes = (size_t)longest * 1000 + (count ? labels[count - 1] : 0);
+    return OK;
+}
+
+/* The cost of a sample is told by its labels, read from host arrays: no probability is looked at. */
+int cudnnCTCLoss(struct handle *handle, struct tensor *probabilities, uint64_t data, const int *labels,
+                 const int *label_lengths, const int *input_lengths, uint64_t costs, struct tensor *gradients,
+                 uint64_t gradient, int algorithm, struct ctc *loss, uint64_t work, size_t bytes) {
+    size_t wanted = 0;
+    int status = cudnnGetCTCLossWorkspaceSize(handle, probabilities, gradients, labels, label_lengths, input_lengths,
+                                              algorithm, loss, &wanted);
+    if (status)
+        return status;
+    if (!data || gradient || !work || bytes != wanted)
+        return refuse(BAD_PARAM, "arguments came to the wrong places");
+    int samples = probabilities->dims[1];
+    float *found = calloc(samples, sizeof *found);
+    for (int at = 0; at < samples; at++) {
+        for (int i = 0; i < label_lengths[at]; i++)
+            found[at] += *labels++;
+        found[at] += 100 * input_lengths[at];
+    }
+    status = upload(costs, found, samples * sizeof *found);
+    free(found);
+    return status ? refuse(FAILED, "a copy failed") : OK;
+}

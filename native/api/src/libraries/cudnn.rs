@@ -141,12 +141,12 @@ run cudnnRNNBackwardData_v8(object handle, object network, device lengths, objec
 run cudnnRNNBackwardWeights_v8(object handle, object network, enum gradient, device lengths, object xdesc, device x, optional hdesc, device hx, object ydesc, device y, u64 weightbytes, device dweights, u64 workbytes, device work, u64 reservebytes, device reserve)
 read cudnnGetCTCLossWorkspaceSize_v8(object handle, enum algorithm, object loss, object probabilities, optional gradients, out:8 bytes)
 run cudnnCTCLoss_v8(object handle, enum algorithm, object loss, object probabilitiesdesc, device probabilities, device labels, device labellengths, device inputlengths, device costs, optional gradientsdesc, device gradients, u64 bytes, device work)
+read cudnnGetCTCLossWorkspaceSize(object handle, object probabilities, optional gradients, in:4*sum(labellengths) labels, in:4*batch(probabilities) labellengths, in:4*batch(probabilities) inputlengths, enum algorithm, object loss, out:8 bytes)
+run cudnnCTCLoss(object handle, object probabilitiesdesc, device probabilities, in:4*sum(labellengths) labels, in:4*batch(probabilitiesdesc) labellengths, in:4*batch(probabilitiesdesc) inputlengths, device costs, optional gradientsdesc, device gradients, enum algorithm, object loss, device work, u64 bytes)
 run cudnnSpatialTfGridGeneratorForward(object handle, object transformer, device theta, device grid)
 run cudnnSpatialTfGridGeneratorBackward(object handle, object transformer, device dgrid, device dtheta)
 run cudnnSpatialTfSamplerForward(object handle, object transformer, scalar:tensor(xdesc) alpha, object xdesc, device x, device grid, scalar:tensor(xdesc) beta, object ydesc, device y)
 run cudnnSpatialTfSamplerBackward(object handle, object transformer, scalar:tensor(xdesc) alpha, object xdesc, device x, scalar:tensor(xdesc) beta, object dxdesc, device dx, scalar:tensor(xdesc) alphagrid, object dydesc, device dy, device grid, scalar:tensor(xdesc) betagrid, device dgrid)
-refused the lengths of its host arrays stand in a descriptor (cudnnCTCLoss_v8 is served):
-cudnnCTCLoss cudnnGetCTCLossWorkspaceSize
 refused graphs lie in the client; capture cudnnBackendExecute instead:
 cudnnBackendPopulateCudaGraph cudnnBackendUpdateCudaGraph
 ",

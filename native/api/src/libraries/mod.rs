@@ -183,11 +183,22 @@ impl Attribute {
     }
 }
 
-/// Bytes at a host pointer: a number, times the values of parameters.
+/// Bytes at a host pointer: a number, times factors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Length {
     pub bytes: u32,
-    pub times: Vec<usize>,
+    pub times: Vec<Factor>,
+}
+
+/// A factor of a [`Length`], by the parameter that it is told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factor {
+    /// Its value.
+    Value(usize),
+    /// How many samples a tensor over time has: its second dimension.
+    Batch(usize),
+    /// The sum of the 32-bit numbers in this array, which is read.
+    Sum(usize),
 }
 
 /// What a parameter is.

@@ -1,6 +1,6 @@
 //! Reads the declarations of a library.
 
-use super::{Element, Function, Kind, Length, Parameter, Source, Way, number_of};
+use super::{Element, Factor, Function, Kind, Length, Parameter, Source, Way, number_of};
 
 /// All functions of a library. A line that cannot be read is a mistake of the list: it ends the program that reads it,
 /// which is a test before it is anything else.
@@ -119,10 +119,15 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
     let length = |text: &str| -> Result<Length, String> {
         let mut length = Length { bytes: 1, times: Vec::new() };
         for factor in text.split('*') {
-            match (factor, factor.parse::<u32>()) {
-                (_, Ok(number)) => length.bytes *= number,
-                ("T", _) => length.bytes *= letter_bytes(letter).0,
-                (name, _) => length.times.push(place(name)?),
+            let (rule, of) = factor.split_once('(').unwrap_or(("", factor));
+            let of = of.trim_end_matches(')');
+            match (rule, of, of.parse::<u32>()) {
+                ("batch", ..) => length.times.push(Factor::Batch(place(of)?)),
+                ("sum", ..) => length.times.push(Factor::Sum(place(of)?)),
+                ("", _, Ok(number)) => length.bytes *= number,
+                ("", "T", _) => length.bytes *= letter_bytes(letter).0,
+                ("", ..) => length.times.push(Factor::Value(place(of)?)),
+                _ => return Err(rule.to_owned()),
             }
         }
         Ok(length)

@@ -48,6 +48,10 @@ pub(super) unsafe fn answer(
             if let Some(at) = function.parameter("type").filter(|at| function.parameters[*at].kind == Kind::Enum) {
                 object.data_type.store(slots[at] as u32, Ordering::Relaxed);
             }
+            // SAFETY: as the caller's.
+            if let Some(second) = unsafe { second_dimension(function, slots) } {
+                object.second_dimension.store(second, Ordering::Relaxed);
+            }
             let known = object.is_in(&session);
             object.remember(Remembered::new(function, slots.get(1).copied().unwrap_or(0), &mut encoded));
             if known {
@@ -75,6 +79,22 @@ pub(super) unsafe fn answer(
         }
     }
     Ok(0)
+}
+
+/// The second dimension that a call writes, where it writes dimensions: of images, or as many as it says.
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn second_dimension(function: &Function, slots: &[usize]) -> Option<u32> {
+    if let Some(at) = function.parameter("c") {
+        return Some(slots[at] as u32);
+    }
+    let (count, dims) = (slots[function.parameter("count")?] as i32, slots[function.parameter("dims")?]);
+    if count < 2 || dims == 0 {
+        return Some(0);
+    }
+    // SAFETY: the caller's array, of two or more.
+    Some(unsafe { (dims as *const u32).add(1).read_unaligned() })
 }
 
 /// Has the server close a draft.

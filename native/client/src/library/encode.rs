@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::driver::stream;
 use crate::process::Process;
 use crate::session::Session;
-use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, Way, data_bytes, nccl_bytes};
+use sluice_api::libraries::{Attribute, Element, Factor, Function, Kind, Length, Way, data_bytes, nccl_bytes};
 use sluice_protocol::Wire;
 use sluice_protocol::library::{Argument, HOST_BYTES, HOST_RECORD, MOST_OUTPUT, words};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -110,13 +110,42 @@ impl Encoder<'_> {
 
     fn length(&self, length: &Length) -> Outcome<usize> {
         let mut bytes = i64::from(length.bytes);
-        for &at in &length.times {
-            bytes = bytes.saturating_mul(self.number(at));
+        for factor in &length.times {
+            let factor = match *factor {
+                Factor::Value(at) => self.number(at),
+                Factor::Batch(at) => match self.object(self.slots[at])?.second_dimension.load(Ordering::Relaxed) {
+                    0 => return Err(self.invalid(&self.function.parameters[at].name)),
+                    batch => i64::from(batch as i32),
+                },
+                // SAFETY: slots are what the declaration says.
+                Factor::Sum(at) => unsafe { self.sum(at)? },
+            };
+            bytes = bytes.saturating_mul(factor);
         }
         match usize::try_from(bytes) {
             Ok(bytes) if bytes as u64 <= MOST_OUTPUT => Ok(bytes),
             _ => Err(self.invalid("a length")),
         }
+    }
+
+    /// The sum of a host array of 32-bit numbers, none of which is negative; 0 of no array.
+    ///
+    /// # Safety
+    /// The slot is what the declaration says.
+    unsafe fn sum(&self, at: usize) -> Outcome<i64> {
+        let (slot, parameter) = (self.slots[at], &self.function.parameters[at]);
+        let Kind::In(length) = &parameter.kind else { return Err(self.invalid(&parameter.name)) };
+        if slot == 0 {
+            return Ok(0);
+        }
+        // SAFETY: the caller's array, as long as the declaration says.
+        let numbers = unsafe { std::slice::from_raw_parts(slot as *const u8, self.length(length)?) };
+        let mut sum = 0;
+        for number in numbers.chunks_exact(4) {
+            let number = i32::from_le_bytes([number[0], number[1], number[2], number[3]]);
+            sum += i64::from(u32::try_from(number).map_err(|_| self.invalid(&parameter.name))?);
+        }
+        Ok(sum)
     }
 
     /// Where a scalar lies (true: in device memory) and its bytes.
@@ -346,7 +375,8 @@ impl Encoder<'_> {
                         let text = format!("attributes of type {} are not known", self.slots[*of]);
                         Refusal::new(self.loaded.status().not_supported, text)
                     })?;
-                    let length = self.length(&Length { bytes: attribute.bytes() as u32, times: vec![*count] })?;
+                    let length =
+                        self.length(&Length { bytes: attribute.bytes() as u32, times: vec![Factor::Value(*count)] })?;
                     self.elements(&mut out, attribute, read(length), slot, read_only)?;
                 }
                 Kind::Config if slot == 0 => Argument::Word(0).put(bytes),

@@ -153,6 +153,8 @@ pub(super) struct Object {
     pub pointer_mode: AtomicU32,
     /// The data type that was written into it last.
     pub data_type: AtomicU32,
+    /// The second of the dimensions that were written into it last; 0 where there is none.
+    pub second_dimension: AtomicU32,
     /// Where its number lies, in a library whose objects lie in place; else 0.
     pub place: usize,
     /// The call that ends it, when the program has ended it.
@@ -184,6 +186,7 @@ impl Object {
             named_stream: AtomicUsize::new(0),
             pointer_mode: AtomicU32::new(0),
             data_type: AtomicU32::new(0),
+            second_dimension: AtomicU32::new(0),
             place: 0,
             ended: OnceLock::new(),
         }
