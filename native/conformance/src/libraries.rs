@@ -20,12 +20,17 @@ impl Library {
 
     /// Calls a function; integers and pointers as they are, floating-point numbers as their bits.
     pub fn call(&self, symbol: &str, slots: &[usize]) -> u32 {
+        self.answer(symbol, slots) as u32
+    }
+
+    /// As [`Library::call`], of a function that answers more than a status.
+    pub fn answer(&self, symbol: &str, slots: &[usize]) -> usize {
         let at = self.library.functions.iter().position(|function| function.symbol == symbol);
         let at = at.unwrap_or_else(|| panic!("{symbol} is not declared"));
         let wanted = self.library.functions[at].parameters.len();
         assert!(slots.len() >= wanted, "{symbol} has {wanted} parameters");
         // SAFETY: as many slots as parameters; the test keeps what they point to.
-        (unsafe { call_with_slots(self.id, at as u32, slots) }) as u32
+        unsafe { call_with_slots(self.id, at as u32, slots) }
     }
 
     /// Calls a function that must succeed.

@@ -516,6 +516,15 @@ fn refused() {
     assert_eq!(dnn.call("cudnnBackendExecute", &[0, 0, 0]), 3000);
     let solver = Library::load("cusolver", 12);
     assert_eq!(solver.call("cusolverSpCreate", &[0]), 9);
+    // NVSHMEM was never initialized, has no memory and no ranks; cuFile reads nothing, and not so many bytes.
+    let shared = Library::load("nvshmem", 3);
+    assert_eq!((shared.call("nvshmem_init", &[]), shared.call("nvshmemid_init_status", &[])), (3, 0));
+    assert_eq!((shared.answer("nvshmem_malloc", &[64]), shared.call("nvshmem_team_my_pe", &[0]) as i32), (0, -1));
+    let files = Library::load("cufile", 0);
+    assert_eq!(
+        (files.call("cuFileHandleRegister", &[0, 0]), files.answer("cuFileRead", &[0; 5]) as isize),
+        (5007, -5007)
+    );
 }
 
 /// A profiler names the result with which it was refused: PyTorch's ends in an error when it has no name.

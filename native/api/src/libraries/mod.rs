@@ -6,6 +6,8 @@
 //! run cublas{S,D}axpy_v2(object handle, dim n, scalar:T alpha, device x, i32 incx, device y, i32 incy)
 //! ```
 //!
+//! Functions that are refused are listed by name under their reason; `name=value` says what one answers that has no status.
+//!
 //! From it follow the exported stubs, the encoding in the client, the checks, the recording of calls and
 //! `docs/api-coverage.md`. On the wire a function is its [`Function::number`], a hash of its name, so that lists may
 //! grow and be sorted without an old peer noticing.
@@ -284,6 +286,9 @@ pub struct Function {
     pub parameters: Vec<Parameter>,
     /// The reason of a refusal, or the function whose value a [`Way::Get`] answers.
     pub note: String,
+    /// What a refused function answers that has no status to answer: a null pointer, a number that no caller takes for
+    /// work that was done.
+    pub refusal: Option<i64>,
 }
 
 impl Function {

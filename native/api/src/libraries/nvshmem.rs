@@ -1,4 +1,4 @@
-//! NVSHMEM.
+//! NVSHMEM: its functions answer statuses, pointers and ranks.
 
 use super::{Shim, Source, Status};
 
@@ -14,9 +14,9 @@ pub const SOURCE: Source = Source {
     set_pointer_mode: "",
     functions: "
 refused memory shared between GPUs is not served: each device of a lease has a worker of its own:
-nvshmem_fence nvshmem_free nvshmem_global_exit nvshmem_info_get_version nvshmem_init nvshmem_malloc
-nvshmem_ptr nvshmem_team_my_pe nvshmem_team_n_pes nvshmem_team_split_strided nvshmemid_hostlib_finalize
-nvshmemid_hostlib_init_attr nvshmemid_init_status nvshmemx_alltoallmem_on_stream nvshmemx_barrier_on_stream
+nvshmem_fence nvshmem_free nvshmem_global_exit nvshmem_info_get_version nvshmem_init nvshmem_malloc=0
+nvshmem_ptr=0 nvshmem_team_my_pe=-1 nvshmem_team_n_pes=-1 nvshmem_team_split_strided nvshmemid_hostlib_finalize
+nvshmemid_hostlib_init_attr nvshmemid_init_status=0 nvshmemx_alltoallmem_on_stream nvshmemx_barrier_on_stream
 nvshmemx_bfloat16_get_nbi_on_stream nvshmemx_bfloat16_max_reduce_on_stream
 nvshmemx_bfloat16_min_reduce_on_stream nvshmemx_bfloat16_prod_reduce_on_stream
 nvshmemx_bfloat16_put_nbi_on_stream nvshmemx_bfloat16_sum_reduce_on_stream nvshmemx_broadcastmem_on_stream
@@ -33,7 +33,7 @@ nvshmemx_int32_put_nbi_on_stream nvshmemx_int32_sum_reduce_on_stream nvshmemx_in
 nvshmemx_int64_max_reduce_on_stream nvshmemx_int64_min_reduce_on_stream nvshmemx_int64_prod_reduce_on_stream
 nvshmemx_int64_put_nbi_on_stream nvshmemx_int64_sum_reduce_on_stream nvshmemx_int8_max_reduce_on_stream
 nvshmemx_int8_min_reduce_on_stream nvshmemx_int8_prod_reduce_on_stream nvshmemx_int8_sum_reduce_on_stream
-nvshmemx_mc_ptr nvshmemx_putmem_on_stream nvshmemx_putmem_signal_on_stream nvshmemx_quiet_on_stream
+nvshmemx_mc_ptr=0 nvshmemx_putmem_on_stream nvshmemx_putmem_signal_on_stream nvshmemx_quiet_on_stream
 nvshmemx_set_attr_uniqueid_args nvshmemx_signal_wait_until_on_stream nvshmemx_uint32_get_nbi_on_stream
 nvshmemx_uint32_max_reduce_on_stream nvshmemx_uint32_min_reduce_on_stream
 nvshmemx_uint32_prod_reduce_on_stream nvshmemx_uint32_put_nbi_on_stream nvshmemx_uint32_sum_reduce_on_stream

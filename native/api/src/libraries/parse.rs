@@ -15,7 +15,15 @@ pub fn functions(source: &'static Source) -> Vec<Function> {
         if !line.contains('(') {
             assert!(!reason.is_empty(), "{}: {line}: no reason", source.name);
             for family in words(line) {
+                let (family, refusal) = match family.split_once('=') {
+                    Some((family, value)) => {
+                        let value = value.parse().unwrap_or_else(|_| panic!("{}: {line}: no number", source.name));
+                        (family, Some(value))
+                    }
+                    None => (family, None),
+                };
                 all.extend(letters(family).into_iter().map(|(symbol, _)| Function {
+                    refusal,
                     number: number_of(&symbol),
                     symbol,
                     way: Way::Refused,
@@ -50,7 +58,7 @@ pub fn functions(source: &'static Source) -> Vec<Function> {
             let parameters = parameters(list, &letter)
                 .unwrap_or_else(|what| panic!("{}: {symbol}: {what} is not understood", source.name));
             let note = note.trim().trim_start_matches("= ").to_owned();
-            all.push(Function { number: number_of(&symbol), symbol, way, parameters, note });
+            all.push(Function { number: number_of(&symbol), symbol, way, parameters, note, refusal: None });
         }
     }
     all

@@ -117,6 +117,9 @@ fn call_declared(
     let Some(loaded) = Loaded::find(library) else { return usize::MAX };
     let Some(declared) = loaded.library.functions.get(function as usize) else { return usize::MAX };
     let _traced = trace::enter(&declared.symbol);
+    if let Some(answer) = declared.refusal {
+        return answer as usize;
+    }
     let body = || {
         let mut slots = [0; MOST_ARGUMENTS];
         gather(declared, &mut slots);
