@@ -12,7 +12,7 @@
  *   five images of 48 MiB, where gpud keeps no images, and where an earlier lease has sent it; `module_ten_`: until ten
  *   processes that begin together have such a module.
  * - `blocking_gpt`, `_mlp`, `_inference`: round trips that an iteration of these PyTorch programs waits for, from the
- *   third on (`bench/remoting`; on the null device).
+ *   third on (`bench/remoting`; on the null device); `_first`: in the two before that, together.
  */
 import path from "node:path";
 import { figures, nativeProgram } from "#scripts/bench/program.ts";
@@ -36,6 +36,10 @@ export const targets = {
 export async function run(): Promise<{ metrics: Record<string, number> }> {
   const metrics = await nativeProgram("sluice-remoting-bench", figures);
   const root = path.resolve(import.meta.dirname, "..");
-  const { gpt, mlp, inference } = await countBlocking(root, (line) => console.log(line));
-  return { metrics: { ...metrics, blocking_gpt: gpt, blocking_mlp: mlp, blocking_inference: inference } };
+  const counts = await countBlocking(root, (line) => console.log(line));
+  const blocking = Object.entries(counts).flatMap(([name, { first, steady }]) => [
+    [`blocking_${name}`, steady],
+    [`blocking_${name}_first`, first],
+  ]);
+  return { metrics: { ...metrics, ...Object.fromEntries(blocking) } };
 }

@@ -19,24 +19,32 @@ const callSchema = z.strictObject({
 });
 const countedSchema = z.strictObject({ program: z.string(), iterations: z.array(z.array(callSchema)) });
 
-/** The most blocking calls of an iteration from the third on; the last one, where inference reads, is left out. */
-export function steady(iterations: { count: number }[][]): number {
+/** How many blocking calls there were. */
+type Blocking = {
+  /** In all of the first two iterations, and what comes before them: libraries are opened, handles and plans are made. */
+  first: number;
+  /** The most of an iteration from the third on; the last one, where inference reads, is left out. */
+  steady: number;
+};
+
+function blockingOf(iterations: { count: number }[][]): Blocking {
   const sums = iterations.map((calls) => calls.reduce((sum, call) => sum + call.count, 0));
-  return Math.max(...sums.slice(2, -1));
+  return { first: sums.slice(0, 2).reduce((all, one) => all + one, 0), steady: Math.max(...sums.slice(2, -1)) };
 }
 
 /**
- * Runs the programs and answers the steady count of each; prints what the first iterations waited for, by cause.
+ * Runs the programs and answers the counts of each; prints what the first iterations waited for, by cause.
  * PyTorch is the conformance suite's, downloaded once (2 GB), or the one of the interpreter in SLUICE_TORCH_PYTHON,
  * where the wheel of this build has to be installed too: without its start-up hook PyTorch loads the cuBLAS beside it.
  */
 export async function countBlocking(
   root: string,
   onLine: (line: string) => void,
-): Promise<Record<(typeof PROGRAMS)[number], number>> {
+): Promise<Record<(typeof PROGRAMS)[number], Blocking>> {
   const python = process.env.SLUICE_TORCH_PYTHON ?? (await pythonWithTorch(root, onLine));
   const folder = path.join(root, "native", "target", "release");
-  const counts = { gpt: 0, mlp: 0, inference: 0 };
+  const none = { first: 0, steady: 0 };
+  const counts = { gpt: none, mlp: none, inference: none };
   for (const name of PROGRAMS) {
     const script = path.join(root, "bench", "remoting", "blocking.py");
     const words = ["--backend", "null", "--", python, script, name];
@@ -45,7 +53,7 @@ export async function countBlocking(
       maxBuffer: 64 << 20,
     });
     const { iterations } = countedSchema.parse(JSON.parse(stdout.trim().split("\n").at(-1) ?? ""));
-    counts[name] = steady(iterations);
+    counts[name] = blockingOf(iterations);
     for (const [index, calls] of iterations.slice(0, 2).entries()) {
       for (const cause of causes(calls)) onLine(`  ${name}, iteration ${index + 1}: ${cause}`);
     }

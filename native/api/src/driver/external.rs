@@ -15,7 +15,7 @@ pub(super) const REFUSED: &[Function] = refused! {
         cuSignalExternalSemaphoresAsync 10000 ptsz,
         cuWaitExternalSemaphoresAsync 10000 ptsz,
     }
-    "memory and events of a remote GPU cannot be passed between processes yet" {
+    "passing memory and events of a remote GPU between processes comes later" {
         cuIpcCloseMemHandle 4010,
         cuIpcGetEventHandle 4010,
         cuIpcGetMemHandle 4010,

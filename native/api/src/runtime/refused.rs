@@ -25,7 +25,7 @@ pub(super) const REFUSED: &[RuntimeFunction] = refused! {
         Only13 Ptsz cudaMemDiscardAndPrefetchBatchAsync,
         Only13 None cudaMemGetLocationInfo,
     }
-    "memory and events of a remote GPU cannot be passed between processes yet" {
+    "passing memory and events of a remote GPU between processes comes later" {
         Both None cudaIpcGetMemHandle,
         Both None cudaIpcOpenMemHandle,
         Both None cudaIpcCloseMemHandle,

@@ -5514,64 +5514,61 @@ pub unsafe extern "C" fn sluice_cuWaitExternalSemaphoresAsync_ptsz() -> u32 {
 /// Entry of `cuIpcCloseMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcCloseMemHandle() -> u32 {
-    refused("cuIpcCloseMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuIpcCloseMemHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuIpcGetEventHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcGetEventHandle() -> u32 {
-    refused("cuIpcGetEventHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuIpcGetEventHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuIpcGetMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcGetMemHandle() -> u32 {
-    refused("cuIpcGetMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuIpcGetMemHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuIpcOpenEventHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcOpenEventHandle() -> u32 {
-    refused("cuIpcOpenEventHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuIpcOpenEventHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuIpcOpenMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcOpenMemHandle() -> u32 {
-    refused("cuIpcOpenMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuIpcOpenMemHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuIpcOpenMemHandle_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcOpenMemHandle_v2() -> u32 {
-    refused("cuIpcOpenMemHandle_v2", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuIpcOpenMemHandle_v2", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuMemExportToShareableHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemExportToShareableHandle() -> u32 {
-    refused("cuMemExportToShareableHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuMemExportToShareableHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuMemGetHandleForAddressRange`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemGetHandleForAddressRange() -> u32 {
-    refused("cuMemGetHandleForAddressRange", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuMemGetHandleForAddressRange", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuMemImportFromShareableHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemImportFromShareableHandle() -> u32 {
-    refused(
-        "cuMemImportFromShareableHandle",
-        "memory and events of a remote GPU cannot be passed between processes yet",
-    )
+    refused("cuMemImportFromShareableHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuMemPoolExportPointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPoolExportPointer() -> u32 {
-    refused("cuMemPoolExportPointer", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuMemPoolExportPointer", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuMemPoolExportToShareableHandle`.
@@ -5579,7 +5576,7 @@ pub unsafe extern "C" fn sluice_cuMemPoolExportPointer() -> u32 {
 pub unsafe extern "C" fn sluice_cuMemPoolExportToShareableHandle() -> u32 {
     refused(
         "cuMemPoolExportToShareableHandle",
-        "memory and events of a remote GPU cannot be passed between processes yet",
+        "passing memory and events of a remote GPU between processes comes later",
     )
 }
 
@@ -5588,14 +5585,14 @@ pub unsafe extern "C" fn sluice_cuMemPoolExportToShareableHandle() -> u32 {
 pub unsafe extern "C" fn sluice_cuMemPoolImportFromShareableHandle() -> u32 {
     refused(
         "cuMemPoolImportFromShareableHandle",
-        "memory and events of a remote GPU cannot be passed between processes yet",
+        "passing memory and events of a remote GPU between processes comes later",
     )
 }
 
 /// Entry of `cuMemPoolImportPointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPoolImportPointer() -> u32 {
-    refused("cuMemPoolImportPointer", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cuMemPoolImportPointer", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cuEGLStreamConsumerAcquireFrame`.

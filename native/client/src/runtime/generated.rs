@@ -2365,7 +2365,7 @@ pub unsafe extern "C" fn sluice_cudaMemPoolSetAccess(pool: usize, access: *const
 pub unsafe extern "C" fn sluice_cudaMemPoolExportToShareableHandle() -> u32 {
     refused(
         "cudaMemPoolExportToShareableHandle",
-        "memory and events of a remote GPU cannot be passed between processes yet",
+        "passing memory and events of a remote GPU between processes comes later",
     )
 }
 
@@ -2374,20 +2374,20 @@ pub unsafe extern "C" fn sluice_cudaMemPoolExportToShareableHandle() -> u32 {
 pub unsafe extern "C" fn sluice_cudaMemPoolImportFromShareableHandle() -> u32 {
     refused(
         "cudaMemPoolImportFromShareableHandle",
-        "memory and events of a remote GPU cannot be passed between processes yet",
+        "passing memory and events of a remote GPU between processes comes later",
     )
 }
 
 /// Entry of `cudaMemPoolExportPointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemPoolExportPointer() -> u32 {
-    refused("cudaMemPoolExportPointer", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cudaMemPoolExportPointer", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cudaMemPoolImportPointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemPoolImportPointer() -> u32 {
-    refused("cudaMemPoolImportPointer", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cudaMemPoolImportPointer", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cudaDeviceGetGraphMemAttribute`.
@@ -4169,31 +4169,31 @@ pub unsafe extern "C" fn sluice_cudaMemGetLocationInfo() -> u32 {
 /// Entry of `cudaIpcGetMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcGetMemHandle() -> u32 {
-    refused("cudaIpcGetMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cudaIpcGetMemHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cudaIpcOpenMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcOpenMemHandle() -> u32 {
-    refused("cudaIpcOpenMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cudaIpcOpenMemHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cudaIpcCloseMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcCloseMemHandle() -> u32 {
-    refused("cudaIpcCloseMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cudaIpcCloseMemHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cudaIpcGetEventHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcGetEventHandle() -> u32 {
-    refused("cudaIpcGetEventHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cudaIpcGetEventHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cudaIpcOpenEventHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcOpenEventHandle() -> u32 {
-    refused("cudaIpcOpenEventHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+    refused("cudaIpcOpenEventHandle", "passing memory and events of a remote GPU between processes comes later")
 }
 
 /// Entry of `cudaMallocArray`.
