@@ -31,6 +31,9 @@ export const targets = {
   blocking_gpt: "1",
   blocking_mlp: "1",
   blocking_inference: "0",
+  blocking_gpt_first: "<= 115",
+  blocking_mlp_first: "<= 37",
+  blocking_inference_first: "<= 19",
 };
 
 export async function run(): Promise<{ metrics: Record<string, number> }> {

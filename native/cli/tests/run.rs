@@ -1,5 +1,6 @@
 //! `sluice run` in the surroundings of a workspace: exit codes and signals go through, the lease is the program's.
 
+use serde_json::json;
 use sluice_conformance::broker::Broker;
 use sluice_conformance::gpud::{Gpud, link_libraries};
 use std::io::{BufRead, BufReader, Read};
@@ -33,8 +34,12 @@ impl Workspace {
     }
 
     fn start_waiting(&self, wait: &str, words: &[&str], environment: &[(&str, &Path)]) -> Child {
+        self.start_asking(&["--gpu", "0.5", "--wait", wait], words, environment)
+    }
+
+    fn start_asking(&self, flags: &[&str], words: &[&str], environment: &[(&str, &Path)]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
-        command.args(["run", "--gpu", "0.5", "--wait", wait, "--"]).args(words).envs(environment.iter().copied());
+        command.arg("run").args(flags).arg("--").args(words).envs(environment.iter().copied());
         command.env("SLUICE_BROKER_URL", &self.broker.url).env("SLUICE_CREDENTIAL_FILE", &self.broker.credential_file);
         command.env("SLUICE_RUNTIME_DIR", &self.runtime).env_remove("SLUICE_OWNER_SOCKET");
         // A group of its own, as a shell makes it: what an orphaned group is told about stopping is ignored.
@@ -78,6 +83,23 @@ fn the_exit_code_is_the_programs_and_it_finds_the_lease() {
     assert_eq!(killed.status.code(), Some(137));
     let missing = workspace.run("exec /no/such/program").wait_with_output().expect("ends");
     assert_eq!(missing.status.code(), Some(127));
+}
+
+#[test]
+fn what_the_flags_say_reaches_the_broker() {
+    let workspace = Workspace::new("flags");
+    let flags =
+        ["--gpu", "0.5", "--mem", "64M", "--type", "soft", "--for", "30m", "--priority", "low", "--wait", "0"];
+    let output = workspace.start_asking(&flags, &["true"], &[]).wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let asked = workspace.broker.asked();
+    let wanted = json!({
+        "amount": "0.5", "memory": "64M", "gpuType": "soft", "forSeconds": 1800, "priority": "low", "waitSeconds": 0,
+        "guaranteed": false,
+    });
+    for (field, value) in wanted.as_object().expect("fields") {
+        assert_eq!(&asked[field], value, "{field} of {asked}");
+    }
 }
 
 #[test]

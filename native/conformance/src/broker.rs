@@ -36,8 +36,8 @@ struct Pool {
     waiting: Mutex<BTreeSet<String>>,
     /// The newest lease, until it is given back, as the status of a workspace has it.
     newest: Mutex<Option<Value>>,
-    /// The GPU that the newest request named.
-    pinned: Mutex<Option<String>>,
+    /// The newest request for a lease.
+    asked: Mutex<Value>,
 }
 
 impl Broker {
@@ -65,7 +65,7 @@ impl Broker {
             first_use: AtomicBool::new(false),
             waiting: Mutex::default(),
             newest: Mutex::default(),
-            pinned: Mutex::default(),
+            asked: Mutex::default(),
         });
         let serving = Arc::clone(&pool);
         std::thread::spawn(move || {
@@ -111,7 +111,12 @@ impl Broker {
 
     /// The GPU that the newest request named, as parked memory is on it.
     pub fn pinned(&self) -> Option<String> {
-        self.pool.pinned().clone()
+        self.asked()["pinnedGpuId"].as_str().map(str::to_owned)
+    }
+
+    /// The newest request for a lease, as it was sent; null before the first.
+    pub fn asked(&self) -> Value {
+        self.pool.asked().clone()
     }
 
     /// The requests that wait.
@@ -129,8 +134,8 @@ impl Pool {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pinned(&self) -> MutexGuard<'_, Option<String>> {
-        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    fn asked(&self) -> MutexGuard<'_, Value> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer to a request, which waits while nothing is free.
@@ -198,7 +203,7 @@ fn answer(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
     let words: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (status, answer) = match (method, &words[..]) {
         ("POST", ["v1", "lease-requests"]) => {
-            *pool.pinned() = body["pinnedGpuId"].as_str().map(str::to_owned);
+            *pool.asked() = body.clone();
             let gpus = body["amount"].as_str().and_then(|amount| amount.parse::<f64>().ok()).unwrap_or(0.0) as u32;
             let answer = pool.grant(body["requestId"].as_str().unwrap_or(""), gpus);
             if answer["state"] == "granted" {
