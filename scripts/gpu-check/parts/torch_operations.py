@@ -49,6 +49,16 @@ def attention():
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+def ctc_loss():
+    # By cuDNN: labels of 32 bits, and inputs of one length.
+    scores = random(20, 4, 8).requires_grad_()
+    labels = torch.tensor([1, 2, 3, 4, 5, 6, 7, 1, 3], dtype=torch.int32)
+    lengths = torch.full((4,), 20, dtype=torch.int32), torch.tensor([2, 3, 1, 3], dtype=torch.int32)
+    loss = F.ctc_loss(F.log_softmax(scores, dim=2), labels, *lengths, reduction="none")
+    loss.sum().backward()
+    return torch.cat([loss.detach(), scores.grad.flatten()])
+
+
 def fft():
     return torch.view_as_real(torch.fft.rfft2(random(4, 128, 96)))
 
@@ -167,8 +177,8 @@ def compiled():
 
 # NCCL comes last: where it waits for what does not come, PyTorch ends the process.
 OPERATIONS = (
-    matmul, matmul_bf16, matmul_f64_batched, convolution, attention, fft, svd, solve, eigen, sort, random_numbers,
-    random_normal, curand, sparse, cusparselt, mixed_precision, graph, compiled, nccl,
+    matmul, matmul_bf16, matmul_f64_batched, convolution, attention, ctc_loss, fft, svd, solve, eigen, sort,
+    random_numbers, random_normal, curand, sparse, cusparselt, mixed_precision, graph, compiled, nccl,
 )
 
 
