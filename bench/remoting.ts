@@ -40,7 +40,7 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
   const metrics = await nativeProgram("sluice-remoting-bench", figures);
   const root = path.resolve(import.meta.dirname, "..");
   const counts = await countBlocking(root, (line) => console.log(line));
-  const blocking = Object.entries(counts).flatMap(([name, { first, steady }]) => [
+  const blocking = Object.entries(counts).flatMap(([name, { first, steady }]): [string, number][] => [
     [`blocking_${name}`, steady],
     [`blocking_${name}_first`, first],
   ]);

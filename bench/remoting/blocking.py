@@ -1,5 +1,5 @@
-"""`python blocking.py gpt|mlp|inference`: runs the program and prints as JSON, for what comes before the first
-iteration and for each iteration, the blocking calls: function, operation, line, count.
+"""`python blocking.py gpt|mlp|inference`: runs the program and prints as JSON, for each iteration, the first with
+what comes before it, the blocking calls: function, operation, line, count.
 """
 
 import importlib

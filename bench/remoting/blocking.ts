@@ -21,7 +21,7 @@ const countedSchema = z.strictObject({ program: z.string(), iterations: z.array(
 
 /** How many blocking calls there were. */
 type Blocking = {
-  /** In all of the first two iterations, and what comes before them: libraries are opened, handles and plans are made. */
+  /** In the first two iterations and before them: libraries are opened, handles and plans are made. */
   first: number;
   /** The most of an iteration from the third on; the last one, where inference reads, is left out. */
   steady: number;

@@ -186,7 +186,8 @@ describe("a workspace", () => {
     expect(mine.body.leases).toMatchObject([{ id: lease.id, milli: 500, endedAt: null }]);
 
     const back = await call<GiveBackAnswer>(ada, "DELETE", `/v1/leases/${lease.id}?park=1`);
-    expect(back.body).toMatchObject({ leaseId: lease.id, parkedBytes: 0 });
+    const devices = [{ leaseId: lease.id, parkedBytes: 0 }];
+    expect(back.body).toMatchObject({ leaseId: lease.id, parkedBytes: 0, devices });
     expect(gpud.received.at(-1)).toMatchObject({ type: "end-lease", leaseId: lease.id, mode: "park" });
     expect(await leaseRow(lease.id)).toMatchObject({ state: "ended", endReason: "given back" });
     const [interval] = await database.db.select().from(leaseIntervals).where(eq(leaseIntervals.leaseId, lease.id));
@@ -723,10 +724,10 @@ describe("gpud", () => {
     expect((await answer).body).toMatchObject({
       leaseId: first,
       parkedBytes: 12_288,
-      devices: expect.arrayContaining([
+      devices: [
         { leaseId: first, parkedBytes: 4096 },
         { leaseId: other, parkedBytes: 8192 },
-      ]),
+      ],
     });
     await database.db.update(leases).set({ parkedBytes: 0 });
 

@@ -237,9 +237,9 @@ export const giveBackAnswer = z.strictObject({
   leaseId: z.string(),
   /** Bytes that stay parked in gpuds' host memory for this owner. */
   parkedBytes: z.int(),
-  heldSeconds: z.number(),
-  /** The same of each of its GPUs: what one server keeps another may not. */
+  /** What stays parked of each of its GPUs, in the order of the devices: what one server keeps another may not. */
   devices: z.array(z.strictObject({ leaseId: z.string(), parkedBytes: z.int() })),
+  heldSeconds: z.number(),
 });
 export type GiveBackAnswer = z.infer<typeof giveBackAnswer>;
 

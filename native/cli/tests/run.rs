@@ -88,8 +88,7 @@ fn the_exit_code_is_the_programs_and_it_finds_the_lease() {
 #[test]
 fn what_the_flags_say_reaches_the_broker() {
     let workspace = Workspace::new("flags");
-    let flags =
-        ["--gpu", "0.5", "--mem", "64M", "--type", "soft", "--for", "30m", "--priority", "low", "--wait", "0"];
+    let flags = ["--gpu", "0.5", "--mem", "64M", "--type", "soft", "--for", "30m", "--priority", "low", "--wait", "0"];
     let output = workspace.start_asking(&flags, &["true"], &[]).wait_with_output().expect("ends");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let asked = workspace.broker.asked();

@@ -217,9 +217,14 @@ def labels_lie_in_host_memory(handle):
     for turn in range(2):
         request(op="trace", on=True)
         ok(run(handle, steps, probabilities, labels, lengths, inputs, costs, None, None, 1, loss, work, size))
-        assert request(op="trace", on=False)["blocking"] == (turn == 0)
+        # Whether it is accepted stands in its arrays.
+        assert request(op="trace", on=False)["blocking"] == 1
         labels[0] += 10
         assert download(costs, 3) == [501 + 10 * turn, 600, 709]
+    inputs[2] = 2
+    status = run(handle, steps, probabilities, labels, lengths, inputs, costs, None, None, 1, loss, work, size)
+    assert (status, reason()) == (2000, "more labels than inputs")
+    assert download(costs, 3) == [511, 600, 709]
     lengths[1] = -1
     status = run(handle, steps, probabilities, labels, lengths, inputs, costs, None, None, 1, loss, work, size)
     assert (status, reason()) == (2000, "labellengths is not valid")

@@ -407,6 +407,8 @@ int cudnnGetCTCLossWorkspaceSize(struct handle *handle, struct tensor *probabili
         return refuse(BAD_PARAM, "arguments came to the wrong places");
     int count = 0, longest = 0;
     for (int at = 0; at < probabilities->dims[1]; at++) {
+        if (label_lengths[at] > input_lengths[at])
+            return refuse(BAD_PARAM, "more labels than inputs");
         count += label_lengths[at];
         longest = longest > input_lengths[at] ? longest : input_lengths[at];
     }

@@ -316,7 +316,8 @@ def failed_call(message, kind="lease"):
         return f"GpuError: {message}"
     if message.startswith("this notebook has no GPU"):
         return f"NoGpuAttached: {message}\n  Nothing was lost."
-    name = "NoGpuAttached" if message.startswith("This GPU was given back") else "GpuLost"
+    given_back = message.startswith("This GPU was given back") and "This array lay on" not in message
+    name = "NoGpuAttached" if given_back else "GpuLost"
     return f"{name}: {message}"
 
 
@@ -358,8 +359,8 @@ def given_back(answer):
     line = f"Gave back {size}" + (f" after {duration(held)}." if held is not None else ".")
     parked, lost = answer.get("parkedBytes") or 0, answer.get("lostBytes") or 0
     if parked and lost:
-        line = f"{line} Parked {memory(parked)}: the next %gpu attach finds those arrays as they are."
-        return f"{line} {memory(lost)} on another of its GPUs could not be kept: make those again."
+        line = f"{line} Parked {memory(parked)}: an attach that gets the same GPU finds those arrays as they are."
+        return f"{line} {memory(lost)} elsewhere could not be kept: make those arrays again."
     if parked:
         return f"{line} Parked {memory(parked)}: the next %gpu attach finds your arrays as they are."
     if lost:

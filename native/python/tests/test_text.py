@@ -439,8 +439,8 @@ def test_giving_back_tells_what_is_parked():
     )
     part = {"milli": 2000, "parkedBytes": 64 << 20, "lostBytes": 8 << 20, "heldSeconds": 730}
     assert _text.given_back(part) == (
-        "Gave back 2.0 GPU after 12 min. Parked 64.0 MiB: the next %gpu attach finds those arrays as they are. "
-        "8.0 MiB on another of its GPUs could not be kept: make those again."
+        "Gave back 2 GPU after 12 min. Parked 64.0 MiB: an attach that gets the same GPU finds those arrays as they "
+        "are. 8.0 MiB elsewhere could not be kept: make those arrays again."
     )
 
 
@@ -485,6 +485,10 @@ def test_a_failed_call_is_one_sentence_with_a_name():
         "NoGpuAttached: this notebook has no GPU. Run %gpu attach 0.5, then this cell again.\n  Nothing was lost."
     )
     assert _text.failed_call("Your GPU was taken back.") == "GpuLost: Your GPU was taken back."
+    gone = "This GPU was given back. Run %gpu attach to borrow one again."
+    assert _text.failed_call(gone).startswith("NoGpuAttached: ")
+    # Another may be attached by now.
+    assert _text.failed_call(f"{gone} This array lay on that GPU").startswith("GpuLost: ")
     assert _text.failed_call("PTX line 3: no `tex.1d`", "program") == "GpuError: PTX line 3: no `tex.1d`"
 
 

@@ -68,7 +68,9 @@ fn library_page(out: &mut String, library: &Library) {
     );
     for function in &library.functions {
         let way = match function.way {
-            LibraryWay::Run if !function.has_outputs() => "posted; waits with new choices and for host results".into(),
+            LibraryWay::Run if !function.has_outputs() && !function.reads_samples() => {
+                "posted; waits with new choices and for host results".into()
+            }
             LibraryWay::Set if library.source.in_place => "call".into(),
             LibraryWay::Set | LibraryWay::End if !function.has_outputs() => "posted".into(),
             LibraryWay::Ask => "call, answers are kept".into(),

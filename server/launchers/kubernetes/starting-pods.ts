@@ -23,7 +23,7 @@ const ROOM_MS = 3_000;
 const ASK_AGAIN_MS = 1_000;
 
 /** How a pod is waited for. */
-export type Waiting = {
+type Waiting = {
   report: LaunchReport;
   /** The start was called off. */
   signal: AbortSignal;

@@ -17,10 +17,11 @@ export async function isFree(ctx: Context, { nodeName }: { nodeName: string }): 
     .where(and(there, eq(gpuServers.state, "online")))
     .limit(1);
   if (open !== undefined) return false;
+  const { state, noticeFor, noticeAt, releaseAt } = leases;
   const held = await ctx.db
-    .select({ lease: leases, since: closedAt })
+    .select({ state, noticeFor, noticeAt, releaseAt, since: closedAt })
     .from(leases)
     .innerJoin(gpuServers, eq(gpuServers.id, leases.serverId))
     .where(and(there, or(ne(leases.state, "ended"), gt(leases.parkedBytes, 0))));
-  return held.every(({ lease, since }) => lease.state === "ended" && hadTimeToSave(lease, since, ctx.now()));
+  return held.every(({ since, ...lease }) => lease.state === "ended" && hadTimeToSave(lease, since, ctx.now()));
 }

@@ -43,13 +43,14 @@ const endings = groupOf<Db, Group<Ending, boolean>>(
 /** How leases stand, by id, read together. */
 const standing = groupOf<Db, Group<string, Held | undefined>>((db) => {
   const { id, workspaceId, state, grantedAt, endedAt } = leases;
+  // The outer row is named as PostgreSQL has it: in a query of one table a column would stand without its table's name.
   const ofAll = {
     devices: sql<GiveBackAnswer["devices"]>`(
-      select json_agg(json_build_object('leaseId', part.id, 'parkedBytes', part.parked_bytes) order by part.id)
+      select json_agg(json_build_object('leaseId', part.id, 'parkedBytes', part.parked_bytes) order by part.ordinal)
       from leases part where part.request_id = leases.request_id)`,
     waitsFor: sql<string | null>`(
-      select server.name from leases part join gpu_servers server on server.id = part.server_id
-      where part.request_id = leases.request_id and part.state <> 'ended' order by part.id limit 1)`,
+      select min(server.name) from leases part join gpu_servers server on server.id = part.server_id
+      where part.request_id = leases.request_id and part.state <> 'ended')`,
   };
   const query = db
     .select({ id, workspaceId, state, grantedAt, endedAt, ...ofAll })

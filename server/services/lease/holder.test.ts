@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { idleEndOf, lastWorkOf, leavesWithServer } from "./holder.ts";
+import { hadTimeToSave, idleEndOf, knowsServerLeaves, lastWorkOf, leavesWithServer } from "./holder.ts";
 
 const at = (seconds: number) => new Date(seconds * 1000);
 const untold: { noticeFor: string | null; releaseAt: Date | null } = { noticeFor: null, releaseAt: null };
@@ -31,5 +31,16 @@ describe("a lease of several GPUs", () => {
     expect([leavesWithServer(leaves), leavesWithServer({ ...leaves, noticeFor: "req-1" })]).toEqual([true, false]);
     expect(idleEndOf([part(50), part(50, "active", leaves)], 60_000)).toBeNull();
     expect(idleEndOf([part(50, "active", { ...leaves, noticeFor: "req-1" })], 60_000)).toEqual(at(110));
+  });
+
+  it("is known to leave with its server by a notice since that was closed, and is over when the notice is", () => {
+    const told = (noticeAt: Date | null) => ({ ...untold, noticeAt, releaseAt: at(600) });
+    const knows = (closedAt: Date | null) =>
+      [null, at(99), at(100)].map((time) => knowsServerLeaves(told(time), closedAt));
+    expect(knows(at(100))).toEqual([false, false, true]);
+    expect(knows(null)).toEqual([false, false, false]);
+    expect(knowsServerLeaves({ ...told(at(100)), noticeFor: "req-1" }, at(100))).toBe(false);
+    expect([at(599), at(600)].map((now) => hadTimeToSave(told(at(100)), at(100), now))).toEqual([false, true]);
+    expect(hadTimeToSave(told(at(99)), at(100), at(700))).toBe(false);
   });
 });

@@ -15,7 +15,7 @@ type Told = Pick<LeaseRow, "noticeFor" | "releaseAt">;
 /** Whether its holder has been told that its GPU server goes out of service: what is in GPU memory is lost with the lease. */
 export const leavesWithServer = ({ noticeFor, releaseAt }: Told) => noticeFor === null && releaseAt !== null;
 
-/** The same since that server takes no new leases: a notice of an earlier time, which was taken back, says nothing of now. */
+/** The same since that server takes no new leases: a notice from before it last took leases says nothing of now. */
 export const knowsServerLeaves = (lease: Told & Pick<LeaseRow, "noticeAt">, closedAt: Date | null) =>
   leavesWithServer(lease) && lease.noticeAt !== null && closedAt !== null && lease.noticeAt >= closedAt;
 

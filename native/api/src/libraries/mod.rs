@@ -107,7 +107,8 @@ pub enum Way {
     Finish,
     /// Asks an object, or has it fill drafts.
     Read,
-    /// Work. Waits when it has outputs for the host, or when a call with these choices has not been accepted yet.
+    /// Work. Waits when it has outputs for the host, or when a call with these choices has not been accepted yet, and
+    /// where that is told by host memory ([`Function::reads_samples`]).
     Run,
     /// A question whose answer depends on its arguments alone; asked once.
     Ask,
@@ -295,6 +296,13 @@ impl Function {
     /// Whether the host waits for data that only the server knows; results by pointer mode are not counted.
     pub fn has_outputs(&self) -> bool {
         self.parameters.iter().any(|p| matches!(p.kind, Kind::Out(_) | Kind::InOut(_)))
+    }
+
+    /// Whether it reads a number for each sample from host memory. Whether the library takes the call stands in those, and
+    /// a graph would look for them at each launch.
+    pub fn reads_samples(&self) -> bool {
+        let of_samples = |length: &Length| length.times.iter().any(|factor| matches!(factor, Factor::Batch(_)));
+        self.parameters.iter().any(|p| matches!(&p.kind, Kind::In(length) if of_samples(length)))
     }
 
     /// The parameter of this name.

@@ -1,7 +1,7 @@
 //! Events.
 
 use super::context::{Current, current_context};
-use super::{capture, current, put, ready, stream};
+use super::{BETWEEN_PROCESSES, capture, current, put, ready, stream};
 use crate::connection::broken;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_READY};
 use crate::objects::{Event, Recording, new_handle};
@@ -24,10 +24,7 @@ pub unsafe fn cuEventCreate(event: *mut usize, flags: u32) -> CudaResult {
         return Err(INVALID_VALUE);
     }
     if flags & INTERPROCESS != 0 {
-        return Err(CudaError::new(
-            cuda::ERROR_NOT_SUPPORTED,
-            "events of a remote GPU cannot be passed between processes yet",
-        ));
+        return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, BETWEEN_PROCESSES));
     }
     let handle = new_handle();
     // SAFETY: the caller's output.

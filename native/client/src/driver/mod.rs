@@ -65,6 +65,9 @@ use crate::process::{self, Process};
 use sluice_protocol::cuda;
 use std::sync::atomic::Ordering;
 
+/// Why nothing is handed to another process, as the declarations of functions have it that do only that.
+const BETWEEN_PROCESSES: &str = "passing memory and events of a remote GPU between processes comes later";
+
 /// The process, after `cuInit`.
 #[inline]
 pub(crate) fn ready() -> CudaResult<&'static Process> {

@@ -7,7 +7,7 @@
 use super::abi::{Access, Location, PoolProperties};
 use super::device::check;
 use super::memory::{allocate, free};
-use super::{capture, current, put, ready, stream};
+use super::{BETWEEN_PROCESSES, capture, current, put, ready, stream};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::objects::{Pool, new_handle};
@@ -54,10 +54,7 @@ pub(super) fn check_handle_types(types: u32) -> CudaResult {
     if types == 0 {
         return Ok(());
     }
-    Err(CudaError::new(
-        cuda::ERROR_NOT_SUPPORTED,
-        "memory and events of a remote GPU cannot be passed between processes yet",
-    ))
+    Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, BETWEEN_PROCESSES))
 }
 
 /// # Safety

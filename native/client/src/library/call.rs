@@ -105,7 +105,11 @@ pub(super) unsafe fn send(
         Way::Make => true,
         // What a program writes into its own structures is checked at once.
         Way::Set => !encoded.outputs.is_empty() || loaded.library.source.in_place,
-        Way::Run => !encoded.outputs.is_empty() || !session.libraries.is_accepted(encoded.choices, &encoded.operands),
+        Way::Run => {
+            !encoded.outputs.is_empty()
+                || function.reads_samples()
+                || !session.libraries.is_accepted(encoded.choices, &encoded.operands)
+        }
         _ => true,
     };
     if function.way == Way::Ask {
@@ -207,13 +211,18 @@ fn captured(
     let status = loaded.status();
     let of_object = || Some(encoded.object.as_ref()?.named_stream.load(Ordering::Relaxed));
     let on = encoded.named_stream.or_else(of_object).unwrap_or(0);
-    if !encoded.outputs.is_empty() {
+    let text = if function.reads_samples() {
+        "it reads host memory, which a captured graph would look for at each launch: call the function of the next \
+         version, which reads the device's, or call it outside the capture"
+    } else {
+        "its result goes to the host, which a captured graph does not wait for: use a pointer mode that leaves it on the \
+         device, or call it outside the capture"
+    };
+    if function.reads_samples() || !encoded.outputs.is_empty() {
         let refused = capture::refuse(device, on);
-        return refused.map(|()| false).map_err(|error| {
-            let text = "its result goes to the host, which a captured graph does not wait for: use a pointer mode that \
-                        leaves it on the device, or call it outside the capture";
-            Refusal { text: Some(text.to_owned()), ..Refusal::from_cuda(status, error) }
-        });
+        return refused
+            .map(|()| false)
+            .map_err(|error| Refusal { text: Some(text.to_owned()), ..Refusal::from_cuda(status, error) });
     }
     let mut refusal = None;
     let made = capture::library(device, on, || {

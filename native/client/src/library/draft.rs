@@ -89,6 +89,10 @@ unsafe fn second_dimension(function: &Function, slots: &[usize]) -> Option<u32> 
     if let Some(at) = function.parameter("c") {
         return Some(slots[at] as u32);
     }
+    if function.parameter("x").is_some() {
+        // Derived from another tensor.
+        return Some(0);
+    }
     let (count, dims) = (slots[function.parameter("count")?] as i32, slots[function.parameter("dims")?]);
     if count < 2 || dims == 0 {
         return Some(0);

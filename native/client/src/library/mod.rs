@@ -117,9 +117,6 @@ fn call_declared(
     let Some(loaded) = Loaded::find(library) else { return usize::MAX };
     let Some(declared) = loaded.library.functions.get(function as usize) else { return usize::MAX };
     let _traced = trace::enter(&declared.symbol);
-    if let Some(answer) = declared.refusal {
-        return answer as usize;
-    }
     let body = || {
         let mut slots = [0; MOST_ARGUMENTS];
         gather(declared, &mut slots);
@@ -143,6 +140,7 @@ fn call_declared(
 
 unsafe fn answer(loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
     match function.way {
+        Way::Refused if function.refusal.is_some() => Ok(function.refusal.unwrap_or(0) as usize),
         // Frameworks probe what observes and shares GPUs at every start; that is no news for a person.
         Way::Refused if loaded.library.source.probed => Err(Refusal::status(loaded.status().not_supported)),
         Way::Refused => Err(Refusal::new(loaded.status().not_supported, format!("not supported: {}", function.note))),

@@ -337,8 +337,8 @@ fn held(process: &'static Process, lease: &Value) -> Vec<(Device, Part)> {
     process.devices().filter_map(|device| Some((device, part_of(&*device.any_session()?)?))).collect()
 }
 
-/// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer, of the GPUs where nothing of
-/// it did: their server goes out of service, or has no room for it. A lease that the broker could not take back stays in use, and
+/// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer, of the GPUs where nothing
+/// of it did: their server goes out of service, or has no room for it. A lease that the broker could not take back stays in use, and
 /// detaching can be tried again.
 pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     let _one = process.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -365,8 +365,12 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     journal::note(format!("given back: lease {id}"));
     process.owner.state().lease = None;
     if let Ok(answer) = &mut answer {
-        let of_lease = answer["devices"].as_array().cloned().unwrap_or_default();
-        let parks_nothing = |id: &str| of_lease.iter().any(|part| part["leaseId"] == id && part["parkedBytes"] == 0);
+        let of_lease = answer["devices"].as_array().cloned();
+        let parks_nothing = |id: &str| match &of_lease {
+            Some(parts) => parts.iter().any(|part| part["leaseId"] == id && part["parkedBytes"] == 0),
+            // A broker of before tells of all of them together.
+            None => answer["parkedBytes"] == 0,
+        };
         let mut lost = 0;
         for (session, used) in sessions.iter().zip(used) {
             if used > 0 && parks_nothing(&session.lease_id()) {
@@ -407,11 +411,13 @@ pub fn status(process: &'static Process) -> Result<Value, Failure> {
         Some(id) => format!("/v1/status?leaseId={id}"),
         None => "/v1/status".to_owned(),
     };
-    let loss = process.devices().find_map(Device::last_loss);
+    // All are asked: that is when a device lets go of what is lost.
+    let losses: Vec<String> = process.devices().filter_map(Device::last_loss).collect();
     let sessions: Vec<Arc<Session>> = process.devices().filter_map(Device::any_session).collect();
     let mut answer = ask(Method::Get, &path)?;
     answer["attached"] = json!(process.attached() > 0);
-    answer["lastLoss"] = json!(loss.or_else(|| sessions.iter().find_map(|session| session.loss())));
+    answer["lastLoss"] =
+        json!(losses.into_iter().next().or_else(|| sessions.iter().find_map(|session| session.loss())));
     answer["usedBytes"] = json!(sessions.iter().map(|session| session.used_bytes()).sum::<u64>());
     answer["generation"] = json!(sessions.iter().map(|session| session.generation).max().unwrap_or(0));
     let resumed = |session: &Arc<Session>| session.connection.resumed.load(Ordering::Relaxed);
