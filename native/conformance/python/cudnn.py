@@ -221,6 +221,13 @@ def labels_lie_in_host_memory(handle):
         assert request(op="trace", on=False)["blocking"] == 1
         labels[0] += 10
         assert download(costs, 3) == [501 + 10 * turn, 600, 709]
+    # A graph would read them at each launch.
+    stream, graph = c_void_p(), c_void_p()
+    ok(dnn.cudnnGetStream(handle, byref(stream)))
+    ok(cuda.cuStreamBeginCapture_v2(stream, 0))
+    status = run(handle, steps, probabilities, labels, lengths, inputs, costs, None, None, 1, loss, work, size)
+    assert status == 5000 and reason().startswith("it reads host memory, which a captured graph"), (status, reason())
+    assert cuda.cuStreamEndCapture(stream, byref(graph)) == 901
     inputs[2] = 2
     status = run(handle, steps, probabilities, labels, lengths, inputs, costs, None, None, 1, loss, work, size)
     assert (status, reason()) == (2000, "more labels than inputs")
