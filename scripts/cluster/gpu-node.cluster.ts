@@ -243,7 +243,7 @@ it("empties when its node is cordoned: who gives back or loses a GPU then waits 
   ]);
   await kubectl(machine, "uncordon", second.node);
   for (const { printed } of [gives, loses]) await expect.poll(printed, POLL).toContain("again 499500");
-  // Half of their team's share is theirs, and whoever asks next has the other half: all are over.
+  // Their team's share is theirs until they have given back, and the next test asks for it.
   const going = ne(leases.state, "ended");
   await expect.poll(async () => await database.db.$count(leases, going), POLL).toBe(0);
 }, 180_000);

@@ -327,12 +327,12 @@ impl Connection {
     /// Waits until none of the copies that are `meant` goes on; a copy is known by its number.
     fn finish(&self, meant: impl Fn(u64, &Unawaited) -> bool) {
         let under_way = &self.bulk.under_way;
-        let go_on = |copies: &HashMap<u64, Unawaited>| copies.iter().any(|(transfer, copy)| meant(*transfer, copy));
         let mut copies = under_way.lock();
-        if go_on(&copies) {
-            self.want_reader();
+        if copies.is_empty() {
+            return;
         }
-        while go_on(&copies) {
+        self.want_reader();
+        while copies.iter().any(|(number, copy)| meant(*number, copy)) {
             copies = under_way.ended.wait(copies).unwrap_or_else(PoisonError::into_inner);
         }
     }

@@ -236,16 +236,11 @@ fn answer(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
             let ends = |device| pool.control.as_ref().and_then(|control| control.end_lease(&part_id(id, device)));
             let parts = pool.parts.load(Ordering::Relaxed) as usize;
             let kept: Vec<u64> = (0..parts).map(|device| ends(device).unwrap_or(0)).collect();
-            let devices = kept.iter().enumerate();
-            let devices = devices.map(|(device, kept)| json!({ "leaseId": part_id(id, device), "parkedBytes": kept }));
+            let part = |(device, kept)| json!({ "leaseId": part_id(id, device), "parkedBytes": kept });
+            let devices: Value = kept.iter().enumerate().map(part).collect();
+            let parked: u64 = kept.iter().sum();
             *pool.newest() = None;
-            (
-                200,
-                json!({
-                    "leaseId": id, "parkedBytes": kept.iter().sum::<u64>(), "heldSeconds": 1,
-                    "devices": devices.collect::<Value>(),
-                }),
-            )
+            (200, json!({ "leaseId": id, "parkedBytes": parked, "heldSeconds": 1, "devices": devices }))
         }
         ("GET", ["v1", "status"]) => {
             let policy = if pool.first_use.load(Ordering::Acquire) { "first-use" } else { "ask" };

@@ -68,7 +68,7 @@ fn library_page(out: &mut String, library: &Library) {
     );
     for function in &library.functions {
         let way = match function.way {
-            LibraryWay::Run if !function.has_outputs() && !function.reads_samples() => {
+            LibraryWay::Run if !function.has_outputs() && !function.reads_samples => {
                 "posted; waits with new choices and for host results".into()
             }
             LibraryWay::Set if library.source.in_place => "call".into(),

@@ -287,6 +287,9 @@ pub struct Function {
     pub parameters: Vec<Parameter>,
     /// The reason of a refusal, or the function whose value a [`Way::Get`] answers.
     pub note: String,
+    /// Whether it reads a number for each sample from host memory. Whether the library takes the call stands in those, and
+    /// a graph would look for them at each launch.
+    pub reads_samples: bool,
     /// What a refused function answers that has no status to answer: a null pointer, a number that no caller takes for
     /// work that was done.
     pub refusal: Option<i64>,
@@ -296,13 +299,6 @@ impl Function {
     /// Whether the host waits for data that only the server knows; results by pointer mode are not counted.
     pub fn has_outputs(&self) -> bool {
         self.parameters.iter().any(|p| matches!(p.kind, Kind::Out(_) | Kind::InOut(_)))
-    }
-
-    /// Whether it reads a number for each sample from host memory. Whether the library takes the call stands in those, and
-    /// a graph would look for them at each launch.
-    pub fn reads_samples(&self) -> bool {
-        let of_samples = |length: &Length| length.times.iter().any(|factor| matches!(factor, Factor::Batch(_)));
-        self.parameters.iter().any(|p| matches!(&p.kind, Kind::In(length) if of_samples(length)))
     }
 
     /// The parameter of this name.

@@ -24,6 +24,7 @@ pub fn functions(source: &'static Source) -> Vec<Function> {
                 };
                 all.extend(letters(family).into_iter().map(|(symbol, _)| Function {
                     refusal,
+                    reads_samples: false,
                     number: number_of(&symbol),
                     symbol,
                     way: Way::Refused,
@@ -58,10 +59,22 @@ pub fn functions(source: &'static Source) -> Vec<Function> {
             let parameters = parameters(list, &letter)
                 .unwrap_or_else(|what| panic!("{}: {symbol}: {what} is not understood", source.name));
             let note = note.trim().trim_start_matches("= ").to_owned();
-            all.push(Function { number: number_of(&symbol), symbol, way, parameters, note, refusal: None });
+            let reads_samples = parameters.iter().any(|parameter| is_of_samples(&parameter.kind));
+            let number = number_of(&symbol);
+            all.push(Function { number, symbol, way, parameters, note, reads_samples, refusal: None });
         }
     }
     all
+}
+
+/// Whether it is read, and as long as a tensor has samples.
+fn is_of_samples(kind: &Kind) -> bool {
+    matches!(kind, Kind::In(length) if length.times.iter().any(|factor| matches!(factor, Factor::Batch(_))))
+}
+
+/// `rule(name)` → (`rule`, `name`).
+fn rule_of(text: &str) -> Option<(&str, &str)> {
+    text.strip_suffix(')')?.split_once('(')
 }
 
 /// Words, with `{a,b}` kept together.
@@ -100,8 +113,7 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
     let place = |name: &str| names.iter().position(|n| *n == name).ok_or(format!("parameter {name}"));
     let element = |text: &str| -> Result<Element, String> {
         let (whole, real) = letter_bytes(letter);
-        if let Some((rule, of)) = text.split_once('(') {
-            let of = of.trim_end_matches(')');
+        if let Some((rule, of)) = rule_of(text) {
             if rule == "anywhere" {
                 return of.parse().map(Element::Anywhere).map_err(|_| of.to_owned());
             }
@@ -127,15 +139,13 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
     let length = |text: &str| -> Result<Length, String> {
         let mut length = Length { bytes: 1, times: Vec::new() };
         for factor in text.split('*') {
-            let (rule, of) = factor.split_once('(').unwrap_or(("", factor));
-            let of = of.trim_end_matches(')');
-            match (rule, of, of.parse::<u32>()) {
-                ("batch", ..) => length.times.push(Factor::Batch(place(of)?)),
-                ("sum", ..) => length.times.push(Factor::Sum(place(of)?)),
-                ("", _, Ok(number)) => length.bytes *= number,
-                ("", "T", _) => length.bytes *= letter_bytes(letter).0,
-                ("", ..) => length.times.push(Factor::Value(place(of)?)),
-                _ => return Err(rule.to_owned()),
+            match (rule_of(factor), factor, factor.parse::<u32>()) {
+                (Some(("batch", of)), ..) => length.times.push(Factor::Batch(place(of)?)),
+                (Some(("sum", of)), ..) => length.times.push(Factor::Sum(place(of)?)),
+                (Some((rule, _)), ..) => return Err(rule.to_owned()),
+                (None, _, Ok(number)) => length.bytes *= number,
+                (None, "T", _) => length.bytes *= letter_bytes(letter).0,
+                (None, name, _) => length.times.push(Factor::Value(place(name)?)),
             }
         }
         Ok(length)

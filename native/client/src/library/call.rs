@@ -107,7 +107,7 @@ pub(super) unsafe fn send(
         Way::Set => !encoded.outputs.is_empty() || loaded.library.source.in_place,
         Way::Run => {
             !encoded.outputs.is_empty()
-                || function.reads_samples()
+                || function.reads_samples
                 || !session.libraries.is_accepted(encoded.choices, &encoded.operands)
         }
         _ => true,
@@ -211,14 +211,18 @@ fn captured(
     let status = loaded.status();
     let of_object = || Some(encoded.object.as_ref()?.named_stream.load(Ordering::Relaxed));
     let on = encoded.named_stream.or_else(of_object).unwrap_or(0);
-    let text = if function.reads_samples() {
-        "it reads host memory, which a captured graph would look for at each launch: call the function of the next \
-         version, which reads the device's, or call it outside the capture"
-    } else {
-        "its result goes to the host, which a captured graph does not wait for: use a pointer mode that leaves it on the \
-         device, or call it outside the capture"
+    let with_the_host = match (function.reads_samples, encoded.outputs.is_empty()) {
+        (true, _) => Some(
+            "it reads host memory, which a captured graph would look for at each launch: call the function of the next \
+             version, which reads the device's, or call it outside the capture",
+        ),
+        (false, false) => Some(
+            "its result goes to the host, which a captured graph does not wait for: use a pointer mode that leaves it on \
+             the device, or call it outside the capture",
+        ),
+        (false, true) => None,
     };
-    if function.reads_samples() || !encoded.outputs.is_empty() {
+    if let Some(text) = with_the_host {
         let refused = capture::refuse(device, on);
         return refused
             .map(|()| false)

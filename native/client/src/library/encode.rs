@@ -140,12 +140,9 @@ impl Encoder<'_> {
         }
         // SAFETY: the caller's array, as long as the declaration says.
         let numbers = unsafe { std::slice::from_raw_parts(slot as *const u8, self.length(length)?) };
-        let mut sum = 0;
-        for number in numbers.chunks_exact(4) {
-            let number = i32::from_le_bytes([number[0], number[1], number[2], number[3]]);
-            sum += i64::from(u32::try_from(number).map_err(|_| self.invalid(&parameter.name))?);
-        }
-        Ok(sum)
+        let numbers =
+            numbers.as_chunks().0.iter().map(|number| u32::try_from(i32::from_le_bytes(*number)).map(i64::from));
+        numbers.sum::<Result<_, _>>().map_err(|_| self.invalid(&parameter.name))
     }
 
     /// Where a scalar lies (true: in device memory) and its bytes.

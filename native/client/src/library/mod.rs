@@ -140,10 +140,7 @@ fn call_declared(
 
 unsafe fn answer(loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
     match function.way {
-        Way::Refused if function.refusal.is_some() => Ok(function.refusal.unwrap_or(0) as usize),
-        // Frameworks probe what observes and shares GPUs at every start; that is no news for a person.
-        Way::Refused if loaded.library.source.probed => Err(Refusal::status(loaded.status().not_supported)),
-        Way::Refused => Err(Refusal::new(loaded.status().not_supported, format!("not supported: {}", function.note))),
+        Way::Refused => refused(loaded, function),
         // SAFETY: as the caller's.
         Way::Local => unsafe { local::answer(loaded, function, slots) },
         // SAFETY: as the caller's.
@@ -152,5 +149,16 @@ unsafe fn answer(loaded: Loaded, function: &'static Function, slots: &[usize]) -
         },
         // SAFETY: as the caller's.
         _ => unsafe { call::answer(loaded, function, slots) },
+    }
+}
+
+/// The answer of a function that is declared and not served.
+fn refused(loaded: Loaded, function: &Function) -> Outcome {
+    let status = loaded.status().not_supported;
+    match function.refusal {
+        Some(answer) => Ok(answer as usize),
+        // Frameworks probe what observes and shares GPUs at every start; that is no news for a person.
+        None if loaded.library.source.probed => Err(Refusal::status(status)),
+        None => Err(Refusal::new(status, format!("not supported: {}", function.note))),
     }
 }

@@ -337,9 +337,18 @@ fn held(process: &'static Process, lease: &Value) -> Vec<(Device, Part)> {
     process.devices().filter_map(|device| Some((device, part_of(&*device.any_session()?)?))).collect()
 }
 
+/// Whether nothing of a part of a lease is parked, by the answer to giving the lease back.
+fn parks_nothing(answer: &Value, part: &str) -> bool {
+    match answer["devices"].as_array() {
+        Some(parts) => parts.iter().any(|one| one["leaseId"] == part && one["parkedBytes"] == 0),
+        // A broker of before tells of all of them together.
+        None => answer["parkedBytes"] == 0,
+    }
+}
+
 /// `detach`: gives the lease back; live memory stays parked at gpud. `lostBytes` of the answer, of the GPUs where nothing
-/// of it did: their server goes out of service, or has no room for it. A lease that the broker could not take back stays in use, and
-/// detaching can be tried again.
+/// of it did: their server goes out of service, or has no room for it. A lease that the broker could not take back stays
+/// in use, and detaching can be tried again.
 pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     let _one = process.changing.lock().unwrap_or_else(PoisonError::into_inner);
     let lease = process.owner.state().lease.clone();
@@ -365,15 +374,9 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     journal::note(format!("given back: lease {id}"));
     process.owner.state().lease = None;
     if let Ok(answer) = &mut answer {
-        let of_lease = answer["devices"].as_array().cloned();
-        let parks_nothing = |id: &str| match &of_lease {
-            Some(parts) => parts.iter().any(|part| part["leaseId"] == id && part["parkedBytes"] == 0),
-            // A broker of before tells of all of them together.
-            None => answer["parkedBytes"] == 0,
-        };
         let mut lost = 0;
         for (session, used) in sessions.iter().zip(used) {
-            if used > 0 && parks_nothing(&session.lease_id()) {
+            if used > 0 && parks_nothing(answer, &session.lease_id()) {
                 lost += used;
                 // gpud's word of it may be late, and the next lease need not be where nothing is kept.
                 session.end_given_back();
@@ -412,12 +415,11 @@ pub fn status(process: &'static Process) -> Result<Value, Failure> {
         None => "/v1/status".to_owned(),
     };
     // All are asked: that is when a device lets go of what is lost.
-    let losses: Vec<String> = process.devices().filter_map(Device::last_loss).collect();
+    let loss = process.devices().filter_map(Device::last_loss).reduce(|first, _| first);
     let sessions: Vec<Arc<Session>> = process.devices().filter_map(Device::any_session).collect();
     let mut answer = ask(Method::Get, &path)?;
     answer["attached"] = json!(process.attached() > 0);
-    answer["lastLoss"] =
-        json!(losses.into_iter().next().or_else(|| sessions.iter().find_map(|session| session.loss())));
+    answer["lastLoss"] = json!(loss.or_else(|| sessions.iter().find_map(|session| session.loss())));
     answer["usedBytes"] = json!(sessions.iter().map(|session| session.used_bytes()).sum::<u64>());
     answer["generation"] = json!(sessions.iter().map(|session| session.generation).max().unwrap_or(0));
     let resumed = |session: &Arc<Session>| session.connection.resumed.load(Ordering::Relaxed);
