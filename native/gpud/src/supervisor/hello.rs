@@ -133,7 +133,8 @@ impl Supervisor {
         if let Some((id, key, _)) = &known
             && *key == claims.cnf.ed25519
         {
-            if let Some(resume) = hello.resume.as_ref().filter(|resume| resume.session_id == claims.sid) {
+            // The token names the session, which has had another name if it has gone on under a new lease.
+            if let Some(resume) = hello.resume.as_ref() {
                 let has = |name: &str| hello.features.iter().any(|feature| feature == name);
                 let shared = stream.is_unix() && has(SHARED_LANES);
                 let (connection, tls) = parts(stream)?;

@@ -297,6 +297,7 @@ impl Supervisor {
         }
         let (lease_id, session_id) = (next.lease_id.clone(), next.session_id.clone());
         let old = std::mem::replace(&mut worker.seat, next);
+        worker.earlier = Some(old.session_id.clone());
         worker.parked = false;
         worker.beyond = Beyond::default();
         pool.give_seat_up(&old);

@@ -74,6 +74,10 @@ pub struct Worker {
     pub beyond: Beyond,
     /// The kernel that it runs, if that runs long.
     pub running: Option<RunningKernel>,
+    /// Workers whose memory it has asked for.
+    pub linked: HashSet<WorkerId>,
+    /// The session's name under its lease before, by which its client still calls it if it has not heard of the new one.
+    pub earlier: Option<String>,
 }
 
 /// See the module.
@@ -133,6 +137,8 @@ impl Worker {
             clean: false,
             beyond: Beyond::default(),
             running: None,
+            linked: HashSet::new(),
+            earlier: None,
         }
     }
 }
@@ -209,7 +215,9 @@ impl Pool {
 
     /// The worker of a session.
     pub fn worker_of_session(&self, session_id: &str) -> Option<(WorkerId, &Worker)> {
-        self.workers.iter().find(|(_, worker)| worker.seat.session_id == session_id).map(|(id, worker)| (*id, worker))
+        let is_called =
+            |worker: &Worker| worker.seat.session_id == session_id || worker.earlier.as_deref() == Some(session_id);
+        self.workers.iter().find(|(_, worker)| is_called(worker)).map(|(id, worker)| (*id, worker))
     }
 
     /// Workers that use a lease (not those that only keep its parked memory).

@@ -93,6 +93,15 @@ fn parked_memory_is_there_again_under_the_next_lease() {
     assert_eq!((info.free, info.total), (31 * MIB, 32 * MIB));
     let told = client.call(&m::LeaseProcesses).expect("told").processes;
     assert_eq!(told, [LeaseProcess { pid: std::process::id(), bytes: MIB }], "of the next lease");
+
+    // A cut line is mended under the next lease, too: whether the client has heard of it or not.
+    let earlier = std::mem::replace(&mut client.token, token);
+    for token in [client.token.clone(), earlier] {
+        client.token = token;
+        client.hang_up(&gpud.address);
+        client.resume(&gpud.address).expect("goes on");
+        assert_eq!(client.read(data, 8).expect("there"), [1, 0, 0, 0, 1, 0, 0, 0]);
+    }
 }
 
 #[test]
