@@ -2,7 +2,7 @@
 //! of, though the program has ended most of that.
 
 use serde_json::{Value, json};
-use sluice_client::generated::{sluice_cuCtxSetCurrent, sluice_cuDevicePrimaryCtxRetain, sluice_cuInit};
+use sluice_client::generated::*;
 use sluice_conformance::broker::Broker;
 use sluice_conformance::calls::{ask, attach};
 use sluice_conformance::gpud::Gpud;
@@ -20,6 +20,8 @@ const HANDLE: usize = 0;
 const INT64: usize = 3;
 const ADDRESS: usize = 6;
 const DESCRIPTOR: usize = 15;
+/// CUDNN_STATUS_BAD_PARAM
+const BAD_PARAM: u32 = 2000;
 
 /// cuDNN as a program calls it.
 struct Dnn(Library);
@@ -46,11 +48,44 @@ impl Dnn {
         self.0.run("cudnnBackendDestroyDescriptor", &[descriptor]);
     }
 
-    fn execute(&self, handle: usize, plan: usize) {
+    fn with_pack<T>(&self, body: impl FnOnce(usize) -> T) -> T {
         let factor = 1f32;
         let pack = self.described(PACK, &[(1001, ADDRESS, (&raw const factor) as usize)]);
-        self.0.run("cudnnBackendExecute", &[handle, plan, pack]);
+        let answer = body(pack);
         self.destroy(pack);
+        answer
+    }
+
+    fn execute(&self, handle: usize, plan: usize) {
+        self.with_pack(|pack| self.0.run("cudnnBackendExecute", &[handle, plan, pack]));
+    }
+
+    /// A plan as a program's own graph, as XLA has it: a child of another one, with other addresses at each launch.
+    fn execute_as_a_graph(&self, handle: usize, plan: usize) {
+        let call =
+            |function: &str, graph: usize| self.with_pack(|pack| self.0.call(function, &[handle, plan, pack, graph]));
+        let (mut own, mut outer, mut node, mut exec) = (0, 0, 0, 0);
+        // SAFETY: live locals, and handles of this process.
+        unsafe {
+            assert_eq!((sluice_cuGraphCreate(&raw mut own, 0), sluice_cuGraphCreate(&raw mut outer, 0)), (0, 0));
+            assert_eq!(call("cudnnBackendUpdateCudaGraph", own), BAD_PARAM, "nothing is there yet");
+            assert_eq!(call("cudnnBackendPopulateCudaGraph", own), 0);
+            assert_eq!(call("cudnnBackendPopulateCudaGraph", own), BAD_PARAM, "it has been made");
+            assert_eq!(call("cudnnBackendPopulateCudaGraph", 1), BAD_PARAM, "no graph");
+            let mut count = 0;
+            assert_eq!(sluice_cuGraphGetNodes(own, std::ptr::null_mut(), &raw mut count), 0);
+            assert_eq!(count, 1);
+            let after = std::ptr::null();
+            assert_eq!(sluice_cuGraphAddChildGraphNode(&raw mut node, outer, after, 0, own), 0);
+            assert_eq!(sluice_cuGraphInstantiateWithFlags(&raw mut exec, outer, 0), 0);
+            assert_eq!(sluice_cuGraphLaunch(exec, 0), 0);
+            assert_eq!(call("cudnnBackendUpdateCudaGraph", own), 0);
+            assert_eq!(sluice_cuGraphExecChildGraphNodeSetParams(exec, node, own), 0);
+            assert_eq!(sluice_cuGraphLaunch(exec, 0), 0);
+            assert_eq!(sluice_cuCtxSynchronize(), 0);
+            assert_eq!(sluice_cuGraphExecDestroy(exec), 0);
+            assert_eq!((sluice_cuGraphDestroy(outer), sluice_cuGraphDestroy(own)), (0, 0));
+        }
     }
 }
 
@@ -64,7 +99,7 @@ fn asked_for_a_network(dnn: &Library) {
     let mut places: Vec<usize> = told.iter_mut().map(|place| std::ptr::from_mut(place) as usize).collect();
     places[12] = (&raw mut handle) as usize;
     let slots = [&[network][..], &places].concat();
-    assert_eq!(dnn.call("cudnnGetRNNDescriptor_v8", &slots), 2000, "nothing was said yet");
+    assert_eq!(dnn.call("cudnnGetRNNDescriptor_v8", &slots), BAD_PARAM, "nothing was said yet");
     dnn.run("cudnnSetRNNDescriptor_v8", &[&[network][..], &said].concat());
     dnn.run("cudnnGetRNNDescriptor_v8", &slots);
     told[12] = dropout as u32;
@@ -102,6 +137,7 @@ fn a_plan_is_made_again_with_all_that_it_was_made_of() {
     let plan = dnn.described(PLAN, &[(400, HANDLE, handle), (401, DESCRIPTOR, configs[0])]);
     [tensor, operation, graph, heuristics, configs[0], configs[1]].iter().for_each(|gone| dnn.destroy(*gone));
     dnn.execute(handle, plan);
+    dnn.execute_as_a_graph(handle, plan);
 
     ask(&json!({ "op": "detach" }));
     attach();
@@ -114,6 +150,9 @@ fn a_plan_is_made_again_with_all_that_it_was_made_of() {
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter_map(|line| Some((line["call"].as_str()?.to_owned(), line["blocking"] == true)))
         .collect();
+    let kept = calls.iter().filter(|(call, _)| call == "record cudnnBackendExecute").count();
+    let forgotten = calls.iter().filter(|(call, _)| call == "forget-library").count();
+    assert_eq!((kept, forgotten), (2, 2), "one for the graph as it was made, one for it as it was changed");
     let again = calls.iter().rposition(|(call, _)| call.starts_with("open-library")).expect("opened twice");
     let wanted = "Create Set Create Create Create Set Create Create Set Finalize Set Finalize Set Finalize Set Finalize \
                   Create Get Destroy Set Finalize Create Set Finalize Execute Destroy";

@@ -37,6 +37,7 @@ write cudnnBackendSetAttribute(object descriptor, enum attribute, enum type, dim
 finish cudnnBackendFinalize(object descriptor) = 16
 read cudnnBackendGetAttribute(object descriptor, enum attribute, enum type, dim64 wanted, out:8 count, into:type*wanted elements)
 run cudnnBackendExecute(object handle, which plan, object pack)
+local cudnnBackend{Populate,Update}CudaGraph(any handle, any plan, any pack, any graph)
 
 # Descriptors of the functions below
 draft cudnnCreateTensorDescriptor(new descriptor)
@@ -147,7 +148,5 @@ run cudnnSpatialTfGridGeneratorForward(object handle, object transformer, device
 run cudnnSpatialTfGridGeneratorBackward(object handle, object transformer, device dgrid, device dtheta)
 run cudnnSpatialTfSamplerForward(object handle, object transformer, scalar:tensor(xdesc) alpha, object xdesc, device x, device grid, scalar:tensor(xdesc) beta, object ydesc, device y)
 run cudnnSpatialTfSamplerBackward(object handle, object transformer, scalar:tensor(xdesc) alpha, object xdesc, device x, scalar:tensor(xdesc) beta, object dxdesc, device dx, scalar:tensor(xdesc) alphagrid, object dydesc, device dy, device grid, scalar:tensor(xdesc) betagrid, device dgrid)
-refused graphs lie in the client; capture cudnnBackendExecute instead:
-cudnnBackendPopulateCudaGraph cudnnBackendUpdateCudaGraph
 ",
 };

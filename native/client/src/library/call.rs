@@ -10,6 +10,8 @@ use crate::device::Device;
 use crate::driver;
 use crate::driver::capture;
 use crate::driver::context::is_missing;
+use crate::driver::graph::nodes::set as set_node;
+use crate::driver::graph::{Graph, Work};
 use crate::error::{CudaError, CudaResult};
 use crate::process::{self, Process};
 use crate::runtime::context::initialised;
@@ -238,6 +240,37 @@ fn captured(
     made.map_err(|error| refusal.unwrap_or_else(|| Refusal::from_cuda(status, error)))
 }
 
+/// Makes a call the one node of a graph that has none, or with `again` the work of the node that it was before. The
+/// last slot is the graph, those before it are the call's.
+///
+/// # Safety
+/// The slots before the last are what the called function's declaration says.
+pub(super) unsafe fn populate(loaded: Loaded, called: &str, slots: &[usize], again: bool) -> Outcome {
+    let status = loaded.status();
+    let (Some(function), [of_call @ .., graph]) = (loaded.library.named(called), slots) else {
+        return Err(Refusal::status(status.not_supported));
+    };
+    let (device, session) = begun(loaded)?;
+    session.libraries.check(&session, loaded, &function.symbol, function.number)?;
+    let refused = |error| Refusal::from_cuda(status, error);
+    let (process, graph) = (device.process, Graph::find(device.process, *graph).map_err(refused)?);
+    let nodes: Vec<u64> = graph.state().nodes.keys().copied().collect();
+    if nodes.len() != usize::from(again) {
+        let wanted = if again { "the one node that was made for it" } else { "no nodes yet" };
+        return Err(Refusal::new(status.invalid_value, format!("the graph must have {wanted}")));
+    }
+    let encoder = Encoder { process, to: Some((device, &session)), loaded, function, slots: of_call, fresh: 0 };
+    // SAFETY: as the caller's.
+    let encoded = unsafe { encoder.encode()? };
+    let work = Work::Library(Recording::make(&session, loaded, function, &encoded)?);
+    let done = match nodes.first() {
+        Some(node) => set_node(process, *node as usize, work),
+        None => graph.add(process, work, Vec::new()).map(|_| ()),
+    };
+    done.map(|()| 0).map_err(refused)
+}
+
+/// Writes a handle in its library's width.
 ///
 /// # Safety
 /// `target` has room for a handle.

@@ -1,6 +1,6 @@
 //! Functions that are answered here: versions, the words for statuses, and copies that are the driver's.
 
-use super::{LAST_REASON, Loaded, Outcome, Refusal, group, release, text};
+use super::{LAST_REASON, Loaded, Outcome, Refusal, call, group, release, text};
 use crate::driver;
 use crate::error::CudaResult;
 use crate::message::interned;
@@ -39,6 +39,10 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         "ncclMemFree" => cuda(loaded, unsafe { driver::cuMemFree_v2(slots[0] as u64) }),
         // Parts of one library, all of the same release.
         "cudnnGraphVersionCheck" | "cudnnOpsVersionCheck" | "cudnnCnnVersionCheck" | "cudnnAdvVersionCheck" => Ok(0),
+        // SAFETY: as the caller's: its first three arguments are those of the call that the graph is to hold.
+        "cudnnBackendPopulateCudaGraph" => unsafe { call::populate(loaded, "cudnnBackendExecute", slots, false) },
+        // SAFETY: as above.
+        "cudnnBackendUpdateCudaGraph" => unsafe { call::populate(loaded, "cudnnBackendExecute", slots, true) },
         // SAFETY: the caller's outputs.
         "cudnnGetRNNDescriptor_v8" => unsafe { network(loaded, slots) },
         "cudnnGetCudartVersion" => Ok(13_000),
