@@ -72,6 +72,15 @@ pub const OPERATIONS: &[Operation] = &[
         &[("credit", U64), ("memory_bytes", U64), ("lease_id", Named("String"))],
         "A parked session takes up a new lease on the same worker. The token must carry the session's own key.",
     ),
+    call(
+        7,
+        "PeerLink",
+        &[("nonce", Text)],
+        &[],
+        "This session's device reaches the memory of another session's from now on: of this client, on a device of this server \
+         that the welcome names as a peer. The nonce of the other one's welcome says which, and that the client has it. \
+         Refused where it has been asked for before.",
+    ),
     posted(9, "CreditReturn", &[("bytes", U64)], "Idle credit goes back to the lease, as the answer to a recall."),
     posted(20, "Goodbye", &[], "The client process ends in order; the session is closed and nothing is kept."),
     // Bulk copies: the data travel on lanes

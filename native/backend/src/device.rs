@@ -3,6 +3,7 @@
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node, RecordingId};
+use crate::peer::{Borrower, Part};
 use crate::pinned::{PinnedMemory, PinnedPart};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionRef, LaunchAttribute, LaunchConfig, LibraryAnswer, LibraryCall, ModuleId,
@@ -10,6 +11,7 @@ use crate::types::{
 };
 use crate::window::{Opened, Way};
 use sluice_protocol::tensor_map::{TENSOR_MAP_BYTES, TensorMap};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +48,31 @@ pub trait Device: Send + Sync {
     /// Who is asked before work runs, told once before any work. Kernels, graphs, library calls, large copies and large
     /// fills ask; nothing that only waits, queries or frees does.
     fn ask(&self, _gate: Arc<dyn Gate>) {}
+
+    /// Those of these other devices of the host whose memory this one can reach, by their UUIDs. Asked before
+    /// [`Device::reserve`] where the client has several devices: memory is then made such that it can be lent.
+    fn peers(&self, _others: &[String]) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Lends all that is allocated here, now and later, to another device's worker, until that is gone.
+    fn lend(&self, _to: Arc<dyn Borrower>) -> CudaResult<()> {
+        Err(no_peers())
+    }
+
+    /// Makes memory of another device reachable for the work that is issued from now on.
+    fn borrow(&self, _part: Part, _memory: OwnedFd) -> CudaResult<()> {
+        Err(no_peers())
+    }
+
+    /// Makes what was borrowed at an address unreachable once all work issued before has run; `done` then.
+    fn give_back(&self, _address: u64, done: Box<dyn FnOnce() + Send>) {
+        done();
+    }
+
+    /// Has what is lent come back, and waits a while for it: nothing of the session is executed any more, and it is about to
+    /// be parked.
+    fn recall(&self) {}
 
     /// Takes the address range of this session and answers how much of it, from its beginning, the client may use;
     /// the rest is for addresses that the device chooses.  Fails when any of it is in use: the client tries another.
@@ -306,6 +333,10 @@ pub trait Device: Send + Sync {
 
 fn no_tensor_maps() -> CudaError {
     CudaError::new(code::NOT_SUPPORTED, "this GPU has no tensor maps")
+}
+
+fn no_peers() -> CudaError {
+    CudaError::new(code::NOT_SUPPORTED, "this GPU server's devices do not reach each other's memory")
 }
 
 fn computed_by_the_client() -> CudaError {

@@ -17,6 +17,7 @@ pub mod code {
     pub const NOT_READY: u32 = 600;
     pub const ILLEGAL_ADDRESS: u32 = 700;
     pub const LAUNCH_FAILED: u32 = 719;
+    pub const PEER_ACCESS_UNSUPPORTED: u32 = 217;
     pub const NOT_SUPPORTED: u32 = 801;
     pub const SYSTEM_NOT_READY: u32 = 802;
     pub const STREAM_CAPTURE_UNSUPPORTED: u32 = 900;

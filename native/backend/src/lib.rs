@@ -11,6 +11,7 @@ pub mod error;
 mod gate;
 pub mod graph;
 pub mod null;
+mod peer;
 mod pinned;
 pub mod soft;
 pub mod timeline;
@@ -21,6 +22,7 @@ mod words;
 pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork, Printer};
 pub use error::{CudaError, CudaResult, code};
 pub use gate::Gate;
+pub use peer::{Borrower, Part};
 pub use pinned::{PinnedMemory, PinnedPart, check_file};
 pub use types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute,

@@ -9,6 +9,7 @@ use crate::cubin;
 use crate::device::{Device, Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
+use crate::peer::Borrower;
 use crate::pinned::PinnedPart;
 use crate::timeline::{StepWork, Timeline};
 use crate::types::{
@@ -166,6 +167,15 @@ impl Window for NullWindow {
 }
 
 impl Device for NullDevice {
+    fn peers(&self, others: &[String]) -> Vec<String> {
+        others.to_vec()
+    }
+
+    /// There is nothing to be reached.
+    fn lend(&self, _to: Arc<dyn Borrower>) -> CudaResult<()> {
+        Ok(())
+    }
+
     fn reserve(&self, _base: u64, bytes: u64) -> CudaResult<u64> {
         Ok(bytes)
     }

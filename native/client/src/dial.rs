@@ -7,7 +7,7 @@ use sluice_protocol::frame::Frame;
 use sluice_protocol::handshake::{
     AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode, Resume, Welcome,
 };
-use sluice_protocol::{EXACT_BOUNDS, PINNED_MEMORY, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{EXACT_BOUNDS, PEER_MEMORY, PINNED_MEMORY, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub struct Ticket {
     pub pin: Option<[u8; 32]>,
     pub token: String,
     pub key: Arc<Key>,
+    /// The process has other devices, which may be linked with this one.
+    pub several: bool,
 }
 
 /// A lane of a session.
@@ -105,7 +107,9 @@ pub fn open(
     let mut stream = connect(ticket).map_err(io)?;
     let share = lane.is_some_and(|lane| lane.shared) && stream.is_unix();
     let exact = std::env::var("SLUICE_EXACT_BOUNDS").is_ok_and(|value| value == "1");
-    let features = [(share, SHARED_LANES), (exact, EXACT_BOUNDS)].into_iter().filter(|(wanted, _)| *wanted);
+    let features = [(share, SHARED_LANES), (exact, EXACT_BOUNDS), (ticket.several, PEER_MEMORY)]
+        .into_iter()
+        .filter(|(wanted, _)| *wanted);
     let features = features.map(|(_, name)| name).collect();
     let lane = lane.map(|lane| lane.index);
     let welcome = greet(&mut stream, ticket, features, Purpose { ranges, resume, lane })?;

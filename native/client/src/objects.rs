@@ -19,7 +19,7 @@ use sluice_protocol::messages::{
     EventCreate, FunctionSetAttribute, ModuleFind, ModuleLoad, ModuleQuery, StreamCreate, StreamSetAttribute,
 };
 use sluice_protocol::{FunctionInfo, ModuleInfo, cuda};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -106,6 +106,8 @@ pub struct Context {
     pub primary: bool,
     /// By number of CUlimit.
     pub limits: Mutex<[usize; 7]>,
+    /// Contexts of other devices to whose memory the program has given it access.
+    peers: Mutex<BTreeSet<u64>>,
 }
 
 /// What a fresh context has, by number of CUlimit.
@@ -120,7 +122,12 @@ pub const HEAP_LIMIT: usize = 2;
 impl Context {
     /// With the limits of a fresh context.
     pub fn new(device: usize, flags: u32, primary: bool) -> Self {
-        Self { device, flags: AtomicU32::new(flags), primary, limits: Mutex::new(LIMITS) }
+        Self { device, flags: AtomicU32::new(flags), primary, limits: Mutex::new(LIMITS), peers: Mutex::default() }
+    }
+
+    /// See the field.
+    pub fn peers(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -532,11 +539,14 @@ pub struct PoolState {
     pub used_high: u64,
     pub reserved: u64,
     pub reserved_high: u64,
+    /// Ordinals of other devices that the program has given access.
+    pub peers: BTreeSet<usize>,
 }
 
 impl Default for PoolState {
     fn default() -> Self {
-        Self { release_threshold: 0, reuse: [1; 3], used: 0, used_high: 0, reserved: 0, reserved_high: 0 }
+        let peers = BTreeSet::new();
+        Self { release_threshold: 0, reuse: [1; 3], used: 0, used_high: 0, reserved: 0, reserved_high: 0, peers }
     }
 }
 

@@ -11,15 +11,17 @@ use crate::{journal, message, output};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{Context, SHA256};
-use sluice_protocol::control::{AsyncError, LeaseEnded};
+use sluice_protocol::control::{AsyncError, LeaseEnded, PeerLost};
 use sluice_protocol::handshake::{AddressRange, IMAGE_CONTEXT, RefusedCode, Welcome};
 use sluice_protocol::messages::{
-    ContextReset, LeaseProcesses, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, PrintLimit, Rebind,
-    StackLimit,
+    ContextReset, LeaseProcesses, MemAlloc, MemFree, MemGrow, MemInfo, PeerLink, PhysicalCreate, PhysicalRelease,
+    PrintLimit, Rebind, StackLimit,
 };
 use sluice_protocol::{
-    DecodeError, LEASE_PROCESSES, LeaseProcess, MODULE_STORE, ModuleInfo, PRINT_LIMIT, STACK_LIMIT, cuda,
+    DecodeError, LEASE_PROCESSES, LeaseProcess, MODULE_STORE, ModuleInfo, PRINT_LIMIT, Reader, STACK_LIMIT, Wire, cuda,
+    opcode,
 };
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,6 +49,10 @@ pub struct Session {
     pub progress: Progress,
     /// What its server knows of the libraries beside the driver.
     pub libraries: crate::library::Remote,
+    /// Whether another device reaches the memory of this one.
+    lent: AtomicBool,
+    /// Held by who asks for another device's memory.
+    linking: Mutex<()>,
 }
 
 /// What the connection's reading thread may touch.
@@ -68,6 +74,16 @@ pub struct Shared {
     pub host: HostSide,
     /// The program's own physical memory.
     mappings: Mutex<Mappings>,
+    /// Sessions of other devices whose memory was asked for, by generation.
+    peers: Mutex<BTreeMap<u64, Peer>>,
+}
+
+/// Another device's session.
+struct Peer {
+    /// Of its welcome.
+    nonce: String,
+    /// Whether its memory is reached.
+    reached: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -121,6 +137,12 @@ impl Notices for Shared {
     }
 
     fn notice(&self, opcode: u16, payload: &[u8]) -> Result<(), DecodeError> {
+        if opcode == opcode::PEER_LOST {
+            let lost = PeerLost::take(&mut Reader::new(payload))?;
+            let mut peers = lock(&self.peers);
+            peers.values_mut().filter(|peer| peer.nonce == lost.nonce).for_each(|peer| peer.reached = false);
+            return Ok(());
+        }
         self.host.notice(opcode, payload)
     }
 
@@ -186,6 +208,7 @@ impl Session {
                 heap: AtomicU64::new(0),
                 host: HostSide::default(),
                 mappings: Mutex::default(),
+                peers: Mutex::default(),
             });
             let notices: Arc<dyn Notices> = Arc::clone(&shared) as Arc<dyn Notices>;
             let connection = Connection::start(stream, &welcome, ticket, notices)
@@ -203,6 +226,8 @@ impl Session {
                 queries_events,
                 progress,
                 libraries,
+                lent: AtomicBool::new(false),
+                linking: Mutex::default(),
             }));
         }
         Err(DialError::Io("no address range is free on both sides".into()))
@@ -269,6 +294,61 @@ impl Session {
         self.release_unused()
     }
 
+    /// Whether the other session's device is on the same server, and this one's can reach its memory.
+    pub fn can_reach(&self, other: &Self) -> bool {
+        self.welcome.device.peers.contains(&other.welcome.device.uuid)
+    }
+
+    /// Whether it does.
+    pub fn reaches(&self, other: &Self) -> bool {
+        lock(&self.shared.peers).get(&other.generation).is_some_and(|peer| peer.reached)
+    }
+
+    /// Has this session's device reach the memory of another one's; false where it cannot.
+    pub fn reach(&self, other: &Self) -> bool {
+        if !self.can_reach(other) {
+            return false;
+        }
+        if let Some(known) = lock(&self.shared.peers).get(&other.generation) {
+            return known.reached;
+        }
+        // One asks; the other waits for its answer, and nobody else does.
+        let _one = lock(&self.linking);
+        if let Some(known) = lock(&self.shared.peers).get(&other.generation) {
+            return known.reached;
+        }
+        // What is allocated there from now on is there when the call returns; what was before is behind this question.
+        other.lent.store(true, Ordering::Release);
+        let nonce = other.welcome.nonce.clone();
+        let linked = self.connection.call(&PeerLink { nonce: &nonce });
+        if linked.as_ref().is_err_and(|error| error.code == cuda::ERROR_DEVICE_UNAVAILABLE) {
+            // Tried again when there is a lease.
+            return false;
+        }
+        let reached =
+            linked.inspect_err(|error| journal::note(format!("no peer access: error {}", error.code))).is_ok();
+        lock(&self.shared.peers).insert(other.generation, Peer { nonce, reached });
+        // Whatever the answer, what was asked for before it has been done.
+        let _ = other.connection.call(&MemInfo);
+        reached
+    }
+
+    /// Whether other devices that reach this one's memory reach these bytes: what is allocated, and not what the program
+    /// maps itself or a module brings.
+    pub fn lends(&self, address: u64, bytes: u64) -> bool {
+        matches!(lock(&self.shared.arena).lookup(address, bytes), Lookup::Live { .. })
+    }
+
+    /// An error of work that nobody waits for: the next call that may tell of it does.
+    pub fn keep_error(&self, error: CudaError) {
+        self.shared.failed_late(error);
+    }
+
+    /// Whether another device reaches the memory of this one.
+    pub fn is_lent(&self) -> bool {
+        self.lent.load(Ordering::Acquire)
+    }
+
     /// The program asks whether an event was passed.
     pub fn events_are_queried(&self) {
         self.queries_events.store(true, Ordering::Relaxed);
@@ -308,8 +388,20 @@ impl Session {
         if self.shared.sticky.load(Ordering::Acquire) { self.shared.take_error() } else { Ok(()) }
     }
 
-    /// Device memory of a context, or of none (0): posted within the credit, else after gpud has granted more.
+    /// Device memory of a context, or of none (0): posted within the credit, else after gpud has granted more. Where another
+    /// device reaches it, it is there when this returns.
     pub fn alloc(&self, bytes: u64, context: u64) -> CudaResult<u64> {
+        let address = self.alloc_posted(bytes, context)?;
+        if self.is_lent()
+            && let Err(error) = self.connection.call(&MemInfo)
+        {
+            let _ = self.free(address);
+            return Err(error);
+        }
+        Ok(address)
+    }
+
+    fn alloc_posted(&self, bytes: u64, context: u64) -> CudaResult<u64> {
         loop {
             let mut arena = lock(&self.shared.arena);
             match arena.alloc(bytes, context) {

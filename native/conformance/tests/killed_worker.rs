@@ -46,7 +46,8 @@ fn a_killed_worker_is_an_error_within_five_seconds_and_touches_nobody_else() {
     // Another program's session, on another lease.
     let key = Arc::new(Key::generate().expect("key"));
     let token = gpud.token(&key.public(), "lea-other", 64 << 20);
-    let ticket = Ticket { address: gpud.address.parse().expect("address"), nearby: None, pin: None, token, key };
+    let ticket =
+        Ticket { address: gpud.address.parse().expect("address"), nearby: None, pin: None, token, key, several: false };
     let other = Session::open(ticket, 1000, 0, "lea-other".into()).expect("opened");
     let kept = other.alloc(1 << 20, 0).expect("memory");
     let serving = || gpud.workers().into_iter().filter(|pid| gpud.serves(*pid)).collect::<Vec<u32>>();

@@ -2,6 +2,7 @@
 //! current device, parking, and the loss of one.
 
 use serde_json::json;
+use sluice_client::driver::abi::{Access, AllocationProperties, Location};
 use sluice_client::generated::*;
 use sluice_client::process;
 use sluice_conformance::broker::Broker;
@@ -15,8 +16,10 @@ use std::time::{Duration, Instant};
 
 /// CUDA's words for errors.
 const INVALID_DEVICE: u32 = 101;
-const PEER_ACCESS_UNSUPPORTED: u32 = 217;
+const INVALID_CONTEXT: u32 = 201;
 const INVALID_HANDLE: u32 = 400;
+const PEER_ACCESS_ALREADY_ENABLED: u32 = 704;
+const PEER_ACCESS_NOT_ENABLED: u32 = 705;
 
 /// A device as the program holds it: its primary context, a module's function, and a stream.
 #[derive(Clone, Copy)]
@@ -124,11 +127,17 @@ fn a_lease_of_two_gpus_is_two_devices_of_one_process() {
     let (first, second) = (Held::of(0), Held::of(1));
     let (a, b) = memory_of_both(first, second);
     kernels_on_both_from_two_threads(first, second, a, b);
+    // They are linked under another lease than the one with which their sessions began.
+    parked_memory_of_both_comes_back(first, second, a, b);
     copies_between_them(first, second);
     events_order_their_streams(first, second, a, b);
+    each_reaches_the_memory_of_the_other(first, second);
+    copies_between_them_are_work_of_a_stream(first, second);
+    memory_that_the_program_maps_is_copied_through_it(first, second);
     what_is_of_the_other_is_refused(first, second, a, b);
     a_blocked_device_does_not_stop_the_other(first, second, b);
     parked_memory_of_both_comes_back(first, second, a, b);
+    assert_eq!(read_from(second, a), 42, "and so does access to it");
     let serving = || gpud.workers().into_iter().filter(|pid| gpud.serves(*pid)).collect::<Vec<u32>>();
     the_loss_of_one_is_its_own(first, second, a, b, &serving);
 
@@ -148,8 +157,16 @@ fn devices_differ() {
             assert_eq!(sluice_cuDeviceGet(&raw mut device, ordinal), 0);
             assert_eq!(sluice_cuDeviceGetUuid(ids[ordinal as usize].as_mut_ptr().cast(), device), 0);
         }
-        let mut possible = 7;
-        assert_eq!((sluice_cuDeviceCanAccessPeer(&raw mut possible, 0, 1), possible), (0, 0));
+        let can = |from: i32, to: i32| {
+            let (mut possible, mut supported) = (7, 7);
+            assert_eq!(sluice_cuDeviceCanAccessPeer(&raw mut possible, from, to), 0);
+            if from != to {
+                assert_eq!(sluice_cuDeviceGetP2PAttribute(&raw mut supported, 2, from, to), 0);
+                assert_eq!(supported, possible);
+            }
+            possible
+        };
+        assert_eq!((can(0, 1), can(1, 0), can(0, 0)), (1, 1, 0), "both are on one server");
     }
     assert_ne!(ids[0], ids[1]);
 }
@@ -239,6 +256,145 @@ fn events_order_their_streams(first: Held, second: Held, a: u64, b: u64) {
     }
 }
 
+/// The first word of another device's memory, as a stream of this one copies it to its own.
+fn read_from(held: Held, other: u64) -> u32 {
+    let own = held.alloc(4096);
+    fill(own, 0, 1024);
+    // SAFETY: live memory of both.
+    unsafe {
+        assert_eq!(sluice_cuMemcpyDtoDAsync_v2(own, other, 4, held.stream), 0);
+        assert_eq!(sluice_cuStreamSynchronize(held.stream), 0);
+        let (code, word) = first_word(own);
+        assert_eq!((code, sluice_cuMemFree_v2(own)), (0, 0));
+        word
+    }
+}
+
+fn each_reaches_the_memory_of_the_other(first: Held, second: Held) {
+    let early = second.alloc(4096);
+    fill(early, 5, 1024);
+    // SAFETY: contexts, streams and memory of this process.
+    unsafe {
+        assert_eq!(sluice_cuStreamSynchronize(0), 0);
+        first.make_current();
+        assert_eq!(sluice_cuCtxDisablePeerAccess(second.context), PEER_ACCESS_NOT_ENABLED);
+        assert_eq!(sluice_cuCtxEnablePeerAccess(second.context, 0), 0);
+        assert_eq!(sluice_cuCtxEnablePeerAccess(second.context, 0), PEER_ACCESS_ALREADY_ENABLED);
+        assert_eq!(sluice_cuCtxEnablePeerAccess(first.context, 0), INVALID_CONTEXT, "a context's own");
+        second.make_current();
+        assert_eq!(sluice_cuCtxEnablePeerAccess(first.context, 0), 0);
+        // A kernel of the first device works on memory of the second.
+        assert_eq!(first.add(early, 1024, 2), 0);
+        assert_eq!(sluice_cuStreamSynchronize(first.stream), 0);
+        assert!(download(early, 1024).iter().all(|word| *word == 7));
+        // What is allocated later is there when the call returns, and what one frees another may get.
+        let mut same = 0;
+        for round in 0..200u32 {
+            let late = second.alloc(1 << 20);
+            assert_eq!(sluice_cuMemsetD32Async(late, round, 1 << 18, second.stream), 0);
+            assert_eq!(sluice_cuStreamSynchronize(second.stream), 0);
+            assert_eq!(first.add(late, 1 << 18, 1), 0);
+            second.make_current();
+            assert_eq!(sluice_cuMemFree_v2(late), 0, "waits for the other device's work");
+            same += u32::from(late == early + 4096);
+        }
+        assert!(same > 100, "addresses are used again");
+        assert_eq!(sluice_cuStreamSynchronize(first.stream), 0, "no kernel has met memory that was gone");
+        // In both directions at once.
+        let (mine, yours) = (first.alloc(4096), second.alloc(4096));
+        fill(mine, 0, 1024);
+        fill(yours, 0, 1024);
+        assert_eq!(sluice_cuStreamSynchronize(0), 0);
+        first.make_current();
+        assert_eq!(sluice_cuStreamSynchronize(0), 0);
+        let other = std::thread::spawn(move || (0..100).for_each(|_| assert_eq!(second.add(mine, 1024, 1), 0)));
+        (0..100).for_each(|_| assert_eq!(first.add(yours, 1024, 1), 0));
+        other.join().expect("the other thread");
+        for held in [first, second] {
+            held.make_current();
+            assert_eq!(sluice_cuStreamSynchronize(held.stream), 0);
+        }
+        assert!(download(mine, 1024).iter().chain(&download(yours, 1024)).all(|word| *word == 100));
+        assert_eq!((sluice_cuMemFree_v2(mine), sluice_cuMemFree_v2(yours), sluice_cuMemFree_v2(early)), (0, 0, 0));
+        first.make_current();
+        assert_eq!(sluice_cuCtxDisablePeerAccess(second.context), 0);
+        assert_eq!(sluice_cuCtxDisablePeerAccess(second.context), PEER_ACCESS_NOT_ENABLED);
+    }
+}
+
+/// Nobody waits for them: the stream's earlier work has not run when they are issued.
+fn copies_between_them_are_work_of_a_stream(first: Held, second: Held) {
+    let words = 1 << 18;
+    let (from, to) = (second.alloc(words * 4), first.alloc(words * 4));
+    fill(to, 0, words);
+    second.make_current();
+    fill(from, 3, words);
+    let gate = second.alloc(4096);
+    fill(gate, 0, 1);
+    // SAFETY: this process's own streams, contexts and memory.
+    unsafe {
+        assert_eq!(sluice_cuStreamSynchronize(0), 0);
+        assert_eq!(sluice_cuStreamWaitValue32_v2(second.stream, gate, 1, 1), 0);
+        assert_eq!(second.add(from, words as u32, 1), 0);
+        let began = Instant::now();
+        for _ in 0..20 {
+            let bytes = words * 4;
+            assert_eq!(sluice_cuMemcpyPeerAsync(to, first.context, from, second.context, bytes, second.stream), 0);
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "issued, and not waited for");
+        assert_eq!(first_word(to), (0, 0));
+        second.make_current();
+        assert_eq!(sluice_cuStreamWriteValue32_v2(0, gate, 1, 0), 0);
+        assert_eq!(sluice_cuStreamSynchronize(second.stream), 0);
+        assert!(download(to, words).iter().all(|word| *word == 4));
+        // As a node of a graph.
+        let (mut graph, mut exec) = (0, 0);
+        assert_eq!(sluice_cuStreamBeginCapture_v2(second.stream, 2), 0);
+        assert_eq!(second.add(from, words as u32, 1), 0);
+        assert_eq!(sluice_cuMemcpyDtoDAsync_v2(to, from, words * 4, second.stream), 0);
+        assert_eq!(sluice_cuStreamEndCapture(second.stream, &raw mut graph), 0);
+        assert_eq!(sluice_cuGraphInstantiateWithFlags(&raw mut exec, graph, 0), 0);
+        (0..2).for_each(|_| assert_eq!(sluice_cuGraphLaunch(exec, second.stream), 0));
+        assert_eq!(sluice_cuStreamSynchronize(second.stream), 0);
+        assert!(download(to, words).iter().all(|word| *word == 6));
+        assert_eq!((sluice_cuGraphExecDestroy(exec), sluice_cuGraphDestroy(graph)), (0, 0));
+        for address in [from, to, gate] {
+            assert_eq!(sluice_cuMemFree_v2(address), 0);
+        }
+    }
+}
+
+/// It is its own device's: other workers do not have it, and no copy may look for it there.
+fn memory_that_the_program_maps_is_copied_through_it(first: Held, second: Held) {
+    let bytes = 2 << 20;
+    second.make_current();
+    let location = Location { kind: 1, id: 1 };
+    let properties =
+        AllocationProperties { kind: 1, handle_types: 0, location, windows: std::ptr::null_mut(), flags: [0; 8] };
+    let access = Access { location, flags: 3 };
+    let (mut mapped, mut handle) = (0, 0);
+    // SAFETY: live locals, in the layouts of cuda.h; contexts, streams and memory of this process.
+    unsafe {
+        assert_eq!(sluice_cuMemAddressReserve(&raw mut mapped, bytes, 0, 0, 0), 0);
+        assert_eq!(sluice_cuMemCreate(&raw mut handle, bytes, &raw const properties, 0), 0);
+        assert_eq!(sluice_cuMemMap(mapped, bytes, 0, handle, 0), 0);
+        assert_eq!(sluice_cuMemSetAccess(mapped, bytes, &raw const access, 1), 0);
+        fill(mapped, 11, bytes / 4);
+        assert_eq!(sluice_cuStreamSynchronize(0), 0);
+        let own = first.alloc(bytes);
+        assert_eq!(sluice_cuMemcpyPeerAsync(own, first.context, mapped, second.context, bytes, first.stream), 0);
+        assert_eq!(sluice_cuStreamSynchronize(first.stream), 0);
+        assert!(download(own, bytes / 4).iter().all(|word| *word == 11));
+        fill(own, 12, bytes / 4);
+        assert_eq!(sluice_cuMemcpyPeer(mapped, second.context, own, first.context, bytes), 0);
+        assert!(download(mapped, bytes / 4).iter().all(|word| *word == 12));
+        assert_eq!(sluice_cuMemFree_v2(own), 0);
+        second.make_current();
+        assert_eq!((sluice_cuMemUnmap(mapped, bytes), sluice_cuMemRelease(handle)), (0, 0));
+        assert_eq!(sluice_cuMemAddressFree(mapped, bytes), 0);
+    }
+}
+
 fn what_is_of_the_other_is_refused(first: Held, second: Held, a: u64, b: u64) {
     let mark = event(first);
     second.make_current();
@@ -247,7 +403,6 @@ fn what_is_of_the_other_is_refused(first: Held, second: Held, a: u64, b: u64) {
     // SAFETY: handles of this process.
     unsafe {
         assert_eq!(sluice_cuEventRecord(mark, second.stream), INVALID_HANDLE);
-        assert_eq!(sluice_cuCtxEnablePeerAccess(first.context, 0), PEER_ACCESS_UNSUPPORTED);
         assert_eq!(sluice_cuEventDestroy_v2(mark), 0);
     }
     assert_eq!((first_word(a).0, first_word(b).0), (0, 0), "nothing sticks");

@@ -33,7 +33,8 @@ fn open(gpud: &Gpud, nearby: Option<PathBuf>) -> Arc<Session> {
     let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
     let lease = format!("lea-{generation}");
     let token = gpud.token(&key.public(), &lease, MEMORY);
-    let ticket = Ticket { address: gpud.address.parse().expect("address"), nearby, pin: None, token, key };
+    let ticket =
+        Ticket { address: gpud.address.parse().expect("address"), nearby, pin: None, token, key, several: false };
     Session::open(ticket, generation, 0, lease).expect("opened")
 }
 

@@ -73,6 +73,8 @@ Lends the GPUs of this host.
                          gpud for large copies
   --return-time SECONDS  how long a client whose connection was cut may take to come back (default: 30)
   --arbiter on|off       whether leases on one device get their shares of it (default: on; off to measure what it does)
+  --peer-memory on|off   whether GPUs of a lease reach each other's memory where their driver can do that (default: on; off
+                         for a host whose address translation, its IOMMU, does not let them: copies go another way)
   --trust-key KID=KEY    admit session tokens that this Ed25519 key signed (for tests; repeatable)
   --recording FILE       where the null backend writes what it was asked to do
 ";
@@ -123,6 +125,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let mut sockets = None;
     let mut return_seconds = RETURN_SECONDS;
     let mut arbiter = true;
+    let mut peer_memory = true;
     let mut recording = None;
     let mut trusted_keys = crate::token::Keys::new();
     while let Some(argument) = arguments.next() {
@@ -154,13 +157,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--image-limit" => image_limit = parse_bytes(&value()?)?,
             "--sockets" => sockets = Some(PathBuf::from(value()?)),
             "--return-time" => return_seconds = seconds(&value()?)?,
-            "--arbiter" => {
-                arbiter = match value()?.as_str() {
-                    "on" => true,
-                    "off" => false,
-                    other => return Err(format!("--arbiter {other}: use on or off")),
-                }
-            }
+            "--arbiter" => arbiter = on_or_off(&flag, &value()?)?,
+            "--peer-memory" => peer_memory = on_or_off(&flag, &value()?)?,
             "--recording" => recording = Some(value()?),
             "--trust-key" => {
                 let text = value()?;
@@ -201,6 +199,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         sockets,
         return_time: Duration::from_secs(return_seconds),
         arbiter,
+        peer_memory,
         trusted_keys,
     };
     let config = Box::new(config);
@@ -211,6 +210,14 @@ fn number(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number @ 1..=64) => Ok(number),
         _ => Err(format!("{text}: use a number from 1 to 64")),
+    }
+}
+
+fn on_or_off(flag: &str, text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        other => Err(format!("{flag} {other}: use on or off")),
     }
 }
 
@@ -293,6 +300,10 @@ mod tests {
         assert!(parsed("join http://b:1").expect_err("no token").contains("--token"));
         assert!(parsed("--backend cloud").expect_err("no such").contains("auto, cuda, soft or null"));
         assert!(parsed("--return-time 0").expect_err("too short").contains("1 to 3600"));
+        for flag in ["--arbiter", "--peer-memory"] {
+            let mistake = parsed(&format!("{flag} yes")).expect_err("neither");
+            assert_eq!(mistake, format!("{flag} yes: use on or off"));
+        }
         assert!(parsed("--brokr x").expect_err("no such").contains("--brokr"));
         assert!(parsed("--trust-key k=short").is_err());
     }

@@ -39,6 +39,8 @@ pub struct Config {
     pub return_time: Duration,
     /// Whether leases get their shares of a device; without, their work runs as it comes.
     pub arbiter: bool,
+    /// Whether devices of one client may reach each other's memory.
+    pub peer_memory: bool,
     pub trusted_keys: Keys,
 }
 

@@ -48,6 +48,8 @@ pub enum Order {
         nonce: String,
         /// The client wants accesses checked to the byte where that can be done.
         exact_bounds: bool,
+        /// UUIDs of the other devices here, where the client may link this one with them.
+        others: Vec<String>,
     },
     /// The client is back, on the connection beside this; it has received frames up to this number.
     Connection { tls: Option<Keys>, received: u64 },
@@ -59,6 +61,12 @@ pub enum Order {
     Image,
     /// The lease is over; at most `park_limit` bytes may be kept.
     EndLease { mode: EndMode, reason: String, park_limit: u64 },
+    /// The answer to [`Report::Link`]: the line to the other worker is beside it.
+    Linked { call: u64 },
+    /// The link is refused.
+    NotLinked { call: u64 },
+    /// The line beside this leads to a worker that this one's memory is lent to.
+    Lend,
     /// The client's new lease, with its account beside it.
     Rebound { call: u64, lease: LeasePart },
     /// The client's new lease is refused.
@@ -85,6 +93,8 @@ pub enum Report {
     Ended { parked_bytes: u64 },
     /// The client wants to go on under a new lease.
     Rebind { call: u64, token: String },
+    /// The client wants this device to reach the memory of another session's, whose nonce it knows.
+    Link { call: u64, nonce: String },
     /// The new lease has been taken up, or could not be.
     Resumed { taken: bool },
     /// A growth of this many bytes waits.

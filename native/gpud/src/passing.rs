@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Longest message; a session token is about a kilobyte.
 const MESSAGE_BYTES: usize = 128 << 10;
@@ -13,6 +13,12 @@ const DESCRIPTORS: usize = 3;
 /// One end of the pair.
 pub struct Channel {
     socket: OwnedFd,
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 /// Room for the control message of [`DESCRIPTORS`] descriptors, aligned as `cmsghdr` must be.
@@ -40,6 +46,11 @@ impl Channel {
     pub unsafe fn from_raw(descriptor: RawFd) -> Channel {
         // SAFETY: promised by the caller.
         Channel { socket: unsafe { OwnedFd::from_raw_fd(descriptor) } }
+    }
+
+    /// Takes over a descriptor that is such an end.
+    pub fn from_end(socket: OwnedFd) -> Channel {
+        Channel { socket }
     }
 
     /// The descriptor.

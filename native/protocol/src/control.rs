@@ -53,6 +53,23 @@ impl<'a> Wire<'a> for LeaseEnded {
     }
 }
 
+/// The memory of another session's device, which was linked with this one, is reached no more: that session has ended, or
+/// its server could not keep the way open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerLost {
+    /// Of the other session's welcome, as it was named.
+    pub nonce: String,
+}
+
+impl<'a> Wire<'a> for PeerLost {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.nonce.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { nonce: String::take(reader)? })
+    }
+}
+
 /// What kernels have printed since the last one of these. Sent before the answer to the call that waits for the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Printed {

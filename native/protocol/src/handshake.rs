@@ -120,6 +120,9 @@ pub struct Device {
     pub uuid: String,
     pub gpu_type: String,
     pub profile: DeviceProfile,
+    /// UUIDs of this server's devices whose memory this one can reach ([`crate::messages::PeerLink`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<String>,
 }
 
 /// What is recorded of a device type; the shape of `deviceProfile` in `server/contracts/control.ts`.

@@ -48,6 +48,8 @@ pub const PINNED_MEMORY: &str = "pinned-memory";
 pub const TENSOR_MAPS: &str = "tensor-maps";
 /// gpud answers [`messages::LeaseProcesses`].
 pub const LEASE_PROCESSES: &str = "lease-processes";
+/// In a session's hello: the client has several devices, and may link this one with others.
+pub const PEER_MEMORY: &str = "peer-memory";
 /// In a session's hello: accesses are to be checked against the bytes that were asked for, where the device can do that;
 /// else an allocation is accessible to the end of its granule, as on a card.
 pub const EXACT_BOUNDS: &str = "exact-bounds";

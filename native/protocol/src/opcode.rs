@@ -16,6 +16,8 @@ pub const PING: u16 = 10;
 pub const PONG: u16 = 11;
 /// Kernels have printed something: [`crate::control::Printed`].
 pub const PRINTED: u16 = 12;
+/// A device's memory is reached no more: [`crate::control::PeerLost`].
+pub const PEER_LOST: u16 = 13;
 /// On a lane, unnumbered: a piece of a bulk copy, `transfer u64 | offset u64 | data`.
 pub const LANE_DATA: u16 = 99;
 /// From gpud, numbered, `transfer u64`: the turn of this copy to the device has come; the rest of it may be sent.

@@ -59,8 +59,27 @@ def mark_all():
         check(cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, pointers, None))
         check(cuda.cuMemcpyDtoH_v2(words, address, 128))
         assert set(words) == {7 + ordinal}, list(words)
-        found.append(value.value)
-    return found
+        found.append((function, address))
+    for ordinal in range(len(found)):
+        # A kernel of this device on memory of the next one.
+        other, possible = (ordinal + 1) % len(found), ctypes.c_int()
+        if other == ordinal:
+            break
+        context, words = ctypes.c_void_p(), (ctypes.c_uint32 * 32)()
+        check(cuda.cuDeviceCanAccessPeer(ctypes.byref(possible), ordinal, other))
+        assert possible.value == 1
+        check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), other))
+        own = ctypes.c_void_p()
+        check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(own), ordinal))
+        check(cuda.cuCtxSetCurrent(own))
+        check(cuda.cuCtxEnablePeerAccess(context, 0))
+        value = ctypes.c_uint32(70 + ordinal)
+        pointers = (ctypes.c_void_p * 2)(ctypes.addressof(found[other][1]), ctypes.addressof(value))
+        check(cuda.cuLaunchKernel(found[ordinal][0], 1, 1, 1, 32, 1, 1, 0, None, pointers, None))
+        check(cuda.cuCtxSynchronize())
+        check(cuda.cuMemcpyDtoH_v2(words, found[other][1], 128))
+        assert set(words) == {70 + ordinal}, list(words)
+    return [7 + ordinal for ordinal in range(len(found))]
 """
 
 NOTEBOOK = """

@@ -1,10 +1,11 @@
 //! A device's address space: a reserved range of this process, of which only allocated bytes can be touched.
 
 use std::io;
-use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::sync::{RwLock, RwLockReadGuard};
+use std::ops::{Deref, Range};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 /// The granularity of [`Arena::map`].
 pub const PAGE: u64 = 4096;
@@ -19,31 +20,125 @@ const HUGE: u64 = 2 << 20;
 /// `base..base+len`, reserved without access.  Device pointers are host addresses in it.
 ///
 /// A launch holds the arena: [`Arena::attach`] and [`Arena::unmap`] wait for launches in flight, [`Arena::discard`] does not.
+///
+/// An arena that [`Arena::reserve_shared`] made lies in a file, its tables behind its bytes: another process that has the
+/// file [views](Arena::view) it at the same addresses, and reaches there what is allocated now.
 pub struct Arena {
     base: u64,
     len: u64,
     /// One bit a page: mapped.
-    pages: Box<[AtomicU64]>,
+    pages: Table<AtomicU64>,
     /// One bit a page: all of its bytes are allocated.
-    whole: Box<[AtomicU64]>,
+    whole: Table<AtomicU64>,
     /// For each granule of the other pages, how many of its bytes are allocated.
-    ends: Box<[AtomicU16]>,
+    ends: Table<AtomicU16>,
+    /// One bit a page: its bytes are not the arena's own ([`Arena::attach`]).
+    attached: Table<AtomicU64>,
+    file: Option<OwnedFd>,
     in_use: RwLock<()>,
+    /// Arenas of other processes whose bytes count as this one's.
+    views: RwLock<Vec<Arc<Arena>>>,
+    has_views: AtomicBool,
 }
 
-/// So many zeros of an atomic integer; the system provides memory for those that are written.
-macro_rules! zeros {
-    ($atomic:ty, $plain:ty, $count:expr) => {{
-        let zeros: Box<[$plain]> = vec![0; $count as usize].into_boxed_slice();
-        // SAFETY: an atomic integer has the size, alignment and values of the plain one.
-        unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [$atomic]) }
-    }};
+/// Atomic integers, zero at first; the system provides memory for those that are written.
+struct Table<T> {
+    start: *mut T,
+    count: usize,
+}
+
+// SAFETY: atomic integers, reached through shared references alone.
+unsafe impl<T: Sync> Send for Table<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Table<T> {}
+
+impl<T> Table<T> {
+    fn bytes(count: u64) -> u64 {
+        (count * size_of::<T>() as u64).next_multiple_of(PAGE)
+    }
+
+    /// So many of them, in memory of this process or behind the bytes of a file up to `*place`, which moves on.
+    fn map(count: u64, file: Option<BorrowedFd<'_>>, place: &mut u64) -> io::Result<Table<T>> {
+        let bytes = Self::bytes(count) as usize;
+        let (kind, descriptor) =
+            file.map_or((libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1), |file| (libc::MAP_SHARED, file.as_raw_fd()));
+        let (access, offset) = (libc::PROT_READ | libc::PROT_WRITE, file.map_or(0, |_| *place));
+        let flags = kind | libc::MAP_NORESERVE;
+        // SAFETY: a fresh mapping, of whole pages that start as zeros.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, descriptor, offset as i64) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        *place += bytes as u64;
+        Ok(Table { start: start.cast(), count: count as usize })
+    }
+}
+
+impl<T> Deref for Table<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: mapped for this value's life; any bits are an atomic integer.
+        unsafe { std::slice::from_raw_parts(self.start, self.count) }
+    }
+}
+
+impl<T> Drop for Table<T> {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map`, and nobody can hold a borrow of it any more.
+        unsafe { libc::munmap(self.start.cast(), Self::bytes(self.count as u64) as usize) };
+    }
+}
+
+/// The numbers of an arena's tables: pages (three times) in words of bits, then granules.
+fn sizes(len: u64) -> (u64, u64) {
+    ((len / PAGE).div_ceil(64), len / GRANULE)
+}
+
+/// How long the file of an arena is.
+fn file_bytes(len: u64) -> u64 {
+    let (words, granules) = sizes(len);
+    len + 3 * Table::<AtomicU64>::bytes(words) + Table::<AtomicU16>::bytes(granules)
 }
 
 impl Arena {
     /// Reserves the range at exactly this address; fails if anything is mapped in it.  Both numbers are multiples of
     /// 4096.
     pub fn reserve(base: u64, len: u64) -> io::Result<Arena> {
+        Arena::make(base, len, None, libc::PROT_NONE)
+    }
+
+    /// The same, in a file that other processes can be given ([`Arena::file`]).
+    pub fn reserve_shared(base: u64, len: u64) -> io::Result<Arena> {
+        // SAFETY: a literal name and a flag.
+        let descriptor = unsafe { libc::memfd_create(c"device-memory".as_ptr(), libc::MFD_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: fresh, and nobody else's.
+        let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        // SAFETY: an open descriptor; the file has no memory behind what is not written.
+        if unsafe { libc::ftruncate(descriptor, file_bytes(len) as i64) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Arena::make(base, len, Some(file), libc::PROT_NONE)
+    }
+
+    /// Another process's arena at its own addresses, by its file. Nothing can be allocated there from here.
+    pub fn view(base: u64, len: u64, file: OwnedFd) -> io::Result<Arena> {
+        // SAFETY: zeros are a valid value.
+        let mut about: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: an open descriptor and a live local.
+        if unsafe { libc::fstat(file.as_raw_fd(), &raw mut about) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if len >= 1 << 47 || about.st_size as u64 != file_bytes(len) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an arena's file"));
+        }
+        Arena::make(base, len, Some(file), libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    fn make(base: u64, len: u64, file: Option<OwnedFd>, access: i32) -> io::Result<Arena> {
         let invalid = |message: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         if base == 0 || len == 0 || !base.is_multiple_of(PAGE) || !len.is_multiple_of(PAGE) {
             return invalid("base and length must be multiples of the page size, and not zero");
@@ -51,9 +146,8 @@ impl Arena {
         if base.checked_add(len).is_none_or(|end| end > 1 << 47) {
             return invalid("the range leaves the address space of a process");
         }
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
         // SAFETY: MAP_FIXED_NOREPLACE never replaces an existing mapping, so no memory of ours changes.
-        let got = unsafe { libc::mmap(base as *mut _, len as usize, libc::PROT_NONE, flags, -1, 0) };
+        let got = unsafe { map_bytes((base, len), access, libc::MAP_FIXED_NOREPLACE, file.as_ref(), 0) };
         if got == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -63,10 +157,59 @@ impl Arena {
             unsafe { libc::munmap(got, len as usize) };
             return Err(io::Error::from(io::ErrorKind::AddrInUse));
         }
-        let words = (len / PAGE).div_ceil(64);
-        let (pages, whole) = (zeros!(AtomicU64, u64, words), zeros!(AtomicU64, u64, words));
-        let ends = zeros!(AtomicU16, u16, len / GRANULE);
-        Ok(Arena { base, len, pages, whole, ends, in_use: RwLock::new(()) })
+        let tables = || {
+            let ((words, granules), mut place, file) = (sizes(len), len, file.as_ref().map(AsFd::as_fd));
+            let mut bits = || Table::map(words, file, &mut place);
+            let (pages, whole, attached) = (bits()?, bits()?, bits()?);
+            Ok((pages, whole, attached, Table::map(granules, file, &mut place)?))
+        };
+        let (pages, whole, attached, ends) = tables().inspect_err(|_: &io::Error| {
+            // SAFETY: the range was just mapped here and nothing refers to it.
+            unsafe { libc::munmap(got, len as usize) };
+        })?;
+        let (in_use, views, has_views) = Default::default();
+        Ok(Arena { base, len, pages, whole, ends, attached, file, in_use, views, has_views })
+    }
+
+    /// What [`Arena::view`] takes; nothing of an arena that is this process's alone.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.file.as_ref().map(AsFd::as_fd)
+    }
+
+    fn views(&self) -> RwLockReadGuard<'_, Vec<Arc<Arena>>> {
+        self.views.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on what is allocated in the view may be used as if it were here.
+    pub fn add_view(&self, view: Arena) {
+        self.views.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(view));
+        self.has_views.store(true, Ordering::Release);
+    }
+
+    /// Ends the view of the arena that begins there, when no launch or copy is under way.
+    pub fn end_view(&self, base: u64) {
+        loop {
+            // Waiting for the lock would have launches wait that those under way may wait for.
+            if let Ok(_alone) = self.in_use.try_write() {
+                self.views.write().unwrap_or_else(PoisonError::into_inner).retain(|view| view.base != base);
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The view in which these bytes are allocated.
+    #[cold]
+    fn view_of(&self, addr: u64, len: u64) -> Option<Arc<Arena>> {
+        let views = self.views();
+        let found = views.iter().find(|view| view.contains(addr, len) && !view.is_attached(addr, len))?;
+        Some(Arc::clone(found))
+    }
+
+    /// Whether any of the pages is another file's.
+    fn is_attached(&self, addr: u64, len: u64) -> bool {
+        let offset = addr - self.base;
+        (offset / PAGE..(offset + len.max(1)).div_ceil(PAGE)).any(|page| bit(&self.attached, page))
     }
 
     /// Where the range begins.
@@ -186,6 +329,7 @@ impl Arena {
             return Err(io::Error::last_os_error());
         }
         let parts = self.in_parts(first, count);
+        mark(&self.attached, first, count, true);
         mark(&self.pages, first, count, true);
         self.fill_pages(first, count, parts);
         Ok(())
@@ -196,10 +340,17 @@ impl Arena {
         let (first, count) = self.span(addr, len)?;
         let _alone = self.in_use.write().unwrap_or_else(|e| e.into_inner());
         self.withdraw(first, count);
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        if self.file.is_some() {
+            self.forget(addr, len)?;
+        }
         // SAFETY: the pages are the arena's; the lock shows that no launch or copy is using them.
-        let got = unsafe { libc::mmap(addr as *mut _, len as usize, libc::PROT_NONE, flags, -1, 0) };
-        if got == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let got =
+            unsafe { map_bytes((addr, len), libc::PROT_NONE, libc::MAP_FIXED, self.file.as_ref(), addr - self.base) };
+        if got == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        mark(&self.attached, first, count, false);
+        Ok(())
     }
 
     /// Makes whole pages unusable and gives their memory back, whatever runs: a launch in flight that had found them usable
@@ -207,8 +358,20 @@ impl Arena {
     pub fn discard(&self, addr: u64, len: u64) -> io::Result<()> {
         let (first, count) = self.span(addr, len)?;
         self.withdraw(first, count);
+        if self.file.is_some() {
+            return self.forget(addr, len);
+        }
         // SAFETY: the pages are the arena's own; they stay mapped, so that no access to them can fail.
         let rc = unsafe { libc::madvise(addr as *mut _, len as usize, libc::MADV_DONTNEED) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Gives the memory behind these bytes of the arena's file back; they are zeros from now on.
+    fn forget(&self, addr: u64, len: u64) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let (hole, offset) = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, addr - self.base);
+        // SAFETY: an open descriptor, and bytes of the file that are the arena's.
+        let rc = unsafe { libc::fallocate(file.as_raw_fd(), hole, offset as i64, len as i64) };
         if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -246,7 +409,7 @@ impl Arena {
     pub fn contains(&self, addr: u64, len: u64) -> bool {
         let (offset, len) = (addr.wrapping_sub(self.base), len.max(1));
         if offset >= self.len || len > self.len - offset {
-            return false;
+            return offset >= self.len && self.has_views.load(Ordering::Relaxed) && self.view_of(addr, len).is_some();
         }
         let (mut at, end) = (offset, offset + len);
         while at < end {
@@ -271,12 +434,23 @@ impl Arena {
     #[inline(always)]
     pub(crate) fn touches(&self, addr: u64, len: u64) -> bool {
         let offset = addr.wrapping_sub(self.base);
-        offset < self.len && (bit(&self.whole, offset / PAGE) || self.within(offset, len))
+        if offset < self.len {
+            return bit(&self.whole, offset / PAGE) || self.within(offset, len);
+        }
+        self.has_views.load(Ordering::Relaxed) && self.view_of(addr, len).is_some()
     }
 
     /// The allocated bytes around an allocated address, at most 128 MiB to either side.
     pub(crate) fn run(&self, addr: u64) -> (u64, u64) {
         const FAR: u64 = (128 << 20) / PAGE;
+        if addr.wrapping_sub(self.base) >= self.len {
+            let Some(view) = self.view_of(addr, 1) else { return (addr, addr) };
+            let (low, end) = view.run(addr);
+            let page = addr / PAGE * PAGE;
+            // Pages of another file among them are none of the view's.
+            let own = !view.is_attached(low, end - low);
+            return if own { (low, end) } else { (low.max(page), end.min(page + PAGE)) };
+        }
         let offset = addr - self.base;
         let here = offset / PAGE;
         let all = |word: u64| self.whole[word as usize].load(Ordering::Relaxed) == u64::MAX;
@@ -386,6 +560,24 @@ impl Arena {
     }
 }
 
+/// Puts bytes of a file, or none yet, at addresses.
+///
+/// # Safety
+/// What lies there may be replaced, unless the flags keep it.
+unsafe fn map_bytes(
+    (addr, len): (u64, u64),
+    access: i32,
+    flags: i32,
+    file: Option<&OwnedFd>,
+    offset: u64,
+) -> *mut libc::c_void {
+    let kind = if file.is_some() { libc::MAP_SHARED } else { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS };
+    let (descriptor, offset) = file.map_or((-1, 0), |file| (file.as_raw_fd(), offset));
+    let flags = flags | kind | libc::MAP_NORESERVE;
+    // SAFETY: as the caller's.
+    unsafe { libc::mmap(addr as *mut _, len as usize, access, flags, descriptor, offset as i64) }
+}
+
 /// Sets the bits of these pages.
 fn mark(bits: &[AtomicU64], first: u64, count: u64, set: bool) {
     let (mut at, end) = (first, first + count);
@@ -418,6 +610,50 @@ impl Drop for Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As two processes have it, in one: an arena in a range, and its view in another, by the same file.
+    #[test]
+    fn a_view_has_what_is_allocated_now_and_nothing_of_other_files() {
+        let (base, len) = (0x1_6300_0000_0000 >> 4, 4u64 << 20);
+        let owner = Arena::reserve_shared(base, len).unwrap();
+        owner.allocate(base, 2 * PAGE + 100).unwrap();
+        owner.write(base + 40, &[7; 100]).unwrap();
+        let file = owner.file().unwrap().try_clone_to_owned().unwrap();
+        assert!(Arena::view(base, len, file.try_clone().unwrap()).is_err(), "the addresses are taken here");
+        assert!(Arena::view(base + len, 2 * len, file.try_clone().unwrap()).is_err(), "not of this length");
+        // Its addresses differ from the owner's here, so that what it reaches is named by where it lies.
+        let (at, here) = (base + len, Arena::reserve(base + 2 * len, len).unwrap());
+        assert!(!here.contains(at, 1));
+        here.add_view(Arena::view(at, len, file).unwrap());
+        let mut bytes = [0; 100];
+        here.read(at + 40, &mut bytes).unwrap();
+        assert_eq!(bytes, [7; 100]);
+        here.write(at + 2 * PAGE, &[8; 100]).unwrap();
+        owner.read(base + 2 * PAGE, &mut bytes).unwrap();
+        assert_eq!(bytes, [8; 100]);
+        assert!(here.touches(at + 2 * PAGE + 96, 4) && !here.touches(at + 2 * PAGE + 100, 4));
+        assert!(here.contains(at, 2 * PAGE + 100) && !here.contains(at, 2 * PAGE + 101));
+        assert_eq!(here.run(at + PAGE), (at, at + 2 * PAGE + 100));
+        owner.allocate(base + 8 * PAGE, PAGE).unwrap();
+        assert!(here.contains(at + 8 * PAGE, PAGE), "what is allocated later is there, too");
+        owner.discard(base, 2 * PAGE).unwrap();
+        assert!(!here.contains(at, 1) && here.contains(at + 2 * PAGE, 100));
+        // What the owner maps of another file the view does not have.
+        // SAFETY: a literal name.
+        let other = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC)) };
+        // SAFETY: an open descriptor.
+        assert_eq!(unsafe { libc::ftruncate(other.as_raw_fd(), PAGE as i64) }, 0);
+        owner.attach(base + 9 * PAGE, PAGE, other.as_fd(), 0).unwrap();
+        assert!(owner.contains(base + 8 * PAGE, 2 * PAGE) && !here.contains(at + 8 * PAGE, 2 * PAGE));
+        assert!(!here.touches(at + 9 * PAGE, 4));
+        assert_eq!(here.run(at + 8 * PAGE), (at + 8 * PAGE, at + 9 * PAGE));
+        owner.unmap(base + 9 * PAGE, PAGE).unwrap();
+        owner.allocate(base + 9 * PAGE, PAGE).unwrap();
+        assert!(here.contains(at + 8 * PAGE, 2 * PAGE));
+        here.end_view(at);
+        assert!(!here.contains(at + 8 * PAGE, 1));
+        drop(Arena::reserve(at, len).unwrap());
+    }
 
     /// Kernels may wait for one that begins later: nothing may stop it.
     #[test]

@@ -37,7 +37,7 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuCtxGetSharedMemConfig 4020 (config: output *mut u32);
     Local cuCtxSetSharedMemConfig 4020 (config: input u32);
     Local cuCtxGetStreamPriorityRange 5050 (least: output *mut i32, greatest: output *mut i32);
-    Local cuCtxEnablePeerAccess 4000 (peer: input usize, flags: input u32);
+    Call cuCtxEnablePeerAccess 4000 (peer: input usize, flags: input u32);
     Local cuCtxDisablePeerAccess 4000 (peer: input usize);
     Local cuCtxCreate = cuCtxCreate_v2 2000 (context: output *mut usize, flags: input u32, device: input i32);
     Call cuCtxDestroy = cuCtxDestroy_v2 2000 (context: input usize);

@@ -20,5 +20,5 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuMemGetMemPool 13000 (pool: output *mut usize, location: input *const Location, kind: input u32);
     Local cuMemSetMemPool 13000 (location: input *const Location, kind: input u32, pool: input usize);
     Local cuMemPoolGetAccess 11020 (flags: output *mut u32, pool: input usize, location: input *const Location);
-    Local cuMemPoolSetAccess 11020 (pool: input usize, access: input *const Access, count: input usize);
+    Call cuMemPoolSetAccess 11020 (pool: input usize, access: input *const Access, count: input usize);
 };

@@ -62,7 +62,7 @@ pub(super) const OWN: &[RuntimeFunction] = own! {
     Local Only12 None cudaGetDeviceProperties(properties: output *mut u8, device: input i32);
     Local Only12 None cudaGetDeviceProperties_v2(properties: output *mut u8, device: input i32);
     Local Only13 None cudaGetDeviceProperties(properties: output *mut u8, device: input i32);
-    Local Both None cudaDeviceEnablePeerAccess(peer: input i32, flags: input u32);
+    Call Both None cudaDeviceEnablePeerAccess(peer: input i32, flags: input u32);
     Local Both None cudaDeviceDisablePeerAccess(peer: input i32);
     Call Both None cudaDeviceReset();
     Call Only12 None cudaThreadExit();

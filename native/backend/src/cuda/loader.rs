@@ -248,6 +248,7 @@ driver! {
     device_uuid = "cuDeviceGetUuid_v2" (*mut Uuid, DeviceNumber);
     device_memory = "cuDeviceTotalMem_v2" (*mut usize, DeviceNumber);
     device_attribute = "cuDeviceGetAttribute" (*mut c_int, c_int, DeviceNumber);
+    device_peer = "cuDeviceCanAccessPeer" (*mut c_int, DeviceNumber, DeviceNumber);
     context_retain = "cuDevicePrimaryCtxRetain" (*mut Handle, DeviceNumber);
     context_set = "cuCtxSetCurrent" (Handle);
     context_synchronize = "cuCtxSynchronize" ();
@@ -257,6 +258,8 @@ driver! {
     granularity = "cuMemGetAllocationGranularity" (*mut usize, *const AllocationProperties, c_int);
     memory_create = "cuMemCreate" (*mut u64, usize, *const AllocationProperties, u64);
     memory_release = "cuMemRelease" (u64);
+    memory_export = "cuMemExportToShareableHandle" (*mut c_void, u64, c_int, u64);
+    memory_import = "cuMemImportFromShareableHandle" (*mut u64, *mut c_void, c_int);
     memory_map = "cuMemMap" (Pointer, usize, usize, u64, u64);
     memory_unmap = "cuMemUnmap" (Pointer, usize);
     memory_access = "cuMemSetAccess" (Pointer, usize, *const Access, usize);

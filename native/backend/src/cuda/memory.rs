@@ -2,6 +2,7 @@
 
 use super::loader::{Access, AllocationProperties, Driver, Handle, Location, Status};
 use super::mapped::Mapped;
+use super::peers::DESCRIPTOR;
 use crate::error::{CudaError, CudaResult, code};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ struct Piece {
     handle: u64,
     /// Allocations with a byte in it, freed ones that work may still use among them.
     users: u32,
+    /// Workers of other devices that it was lent to and has been asked back from.
+    away: u32,
 }
 
 /// Parked pieces: address and contents.
@@ -47,7 +50,7 @@ pub struct Memory {
 unsafe impl Send for Memory {}
 
 /// Reserves exactly these addresses.
-fn reserve_at(driver: &Driver, base: u64, bytes: u64) -> CudaResult<()> {
+pub(super) fn reserve_at(driver: &Driver, base: u64, bytes: u64) -> CudaResult<()> {
     let mut got = 0;
     // SAFETY: a live local; the address is a hint.
     driver.check(unsafe { (driver.address_reserve)(&mut got, bytes as usize, 0, base, 0) })?;
@@ -62,16 +65,17 @@ fn reserve_at(driver: &Driver, base: u64, bytes: u64) -> CudaResult<()> {
 impl Memory {
     /// Reserves the range, or as large a part of its beginning as the driver has free.
     /// `backing` is told how many bytes of the device lie behind what is allocated: before they are taken, and after they
-    /// have been given back.
+    /// have been given back. Pieces of `lent` memory can be lent to other devices' workers.
     pub fn reserve(
         driver: &'static Driver,
         device: i32,
         (base, bytes): (u64, u64),
         backing: Arc<AtomicU64>,
+        lent: bool,
     ) -> CudaResult<Memory> {
         let properties = AllocationProperties {
             kind: 1,
-            handle_types: 0,
+            handle_types: if lent { DESCRIPTOR } else { 0 },
             location: Location { kind: 1, id: device },
             windows: std::ptr::null_mut(),
             flags: [0; 8],
@@ -109,9 +113,15 @@ impl Memory {
         refusal.and(Err(CudaError::new(code::INVALID_VALUE, "an empty address range")))
     }
 
-    /// Bytes of the range.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// Where the range begins, and its bytes.
+    pub fn range(&self) -> (u64, u64) {
+        (self.base, self.bytes)
+    }
+
+    /// Pieces with a byte of these addresses that allocations use: address, bytes and the driver's handle.
+    pub fn pieces_between(&self, from: u64, to: u64) -> Vec<(u64, u64, u64)> {
+        let pieces = self.pieces_of(from, to).into_iter().filter_map(|at| Some((at, self.pieces.get(&at)?)));
+        pieces.filter(|(_, piece)| piece.users > 0).map(|(at, piece)| (at, piece.bytes, piece.handle)).collect()
     }
 
     /// Where the piece begins that backs an address.
@@ -193,7 +203,7 @@ impl Memory {
             unsafe { (driver.memory_release)(handle) };
             return Err(error);
         }
-        self.pieces.insert(at, Piece { bytes, handle, users: 0 });
+        self.pieces.insert(at, Piece { bytes, handle, users: 0, away: 0 });
         Ok(())
     }
 
@@ -219,22 +229,44 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// All work issued before the free has run: pieces that nobody uses go back to the driver.
-    pub fn release(&mut self, address: u64, bytes: u64) {
+    /// All work issued before the free has run: the pieces that no allocation uses any more, to be [let go](Memory::let_go).
+    pub fn release(&mut self, address: u64, bytes: u64) -> Vec<u64> {
         let Some(at) = self.freed.iter().position(|freed| *freed == (address, address + bytes)) else {
             // Parking has already let go of it.
-            return;
+            return Vec::new();
         };
         self.freed.swap_remove(at);
-        for at in self.pieces_of(address, address + bytes) {
-            let unused = self.pieces.get_mut(&at).is_some_and(|piece| {
+        let mut unused = self.pieces_of(address, address + bytes);
+        unused.retain(|at| {
+            self.pieces.get_mut(at).is_some_and(|piece| {
                 piece.users = piece.users.saturating_sub(1);
                 piece.users == 0
-            });
-            if unused {
-                self.unmap(at);
-            }
+            })
+        });
+        unused
+    }
+
+    /// A piece goes back to the driver if no allocation uses it and so many others that it is asked back from have returned
+    /// it ([`Memory::returned`]).
+    pub fn let_go(&mut self, at: u64, holders: usize) {
+        let Some(piece) = self.pieces.get_mut(&at) else { return };
+        piece.away += holders as u32;
+        if piece.away == 0 && piece.users == 0 {
+            self.unmap(at);
         }
+    }
+
+    /// Whether somebody has a piece that was asked back.
+    pub fn is_away(&self) -> bool {
+        self.pieces.values().any(|piece| piece.away > 0)
+    }
+
+    /// One that a piece was asked back from has it no more.
+    pub fn returned(&mut self, at: u64) {
+        if let Some(piece) = self.pieces.get_mut(&at) {
+            piece.away = piece.away.saturating_sub(1);
+        }
+        self.let_go(at, 0);
     }
 
     /// See [`Mapped::create`].

@@ -16,6 +16,7 @@ mod mapped;
 mod memory;
 mod meter;
 mod outgoing;
+mod peers;
 mod pinned;
 mod printed;
 mod staging;
@@ -37,6 +38,7 @@ use crate::device::{Device, Done, ErrorObserver, HostWork, LONG, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
+use crate::peer::{Borrower, Part};
 use crate::pinned::{PinnedMemory, PinnedPart};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig, LibraryAnswer,
@@ -46,6 +48,7 @@ use crate::window::{Opened, Way};
 use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, EncodedTensorMap, Handle, LaunchDescription};
 use memory::Memory;
 use outgoing::Outgoing;
+use peers::{Borrowed, Lent};
 use pinned::Pinned;
 use printed::Printed;
 use sluice_protocol::tensor_map::{MOST_DIMENSIONS, TENSOR_MAP_BYTES, TensorMap, TensorWindow};
@@ -53,6 +56,7 @@ use sluice_softgpu::plain_name;
 use staging::Staging;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -124,6 +128,10 @@ struct Shared {
     context: Shareable,
     device: i32,
     memory: Mutex<Option<Memory>>,
+    /// Whether memory may be lent to other devices' workers.
+    shares: AtomicBool,
+    lending: Mutex<Vec<Lent>>,
+    borrowed: Mutex<Borrowed>,
     /// Bytes of the device behind what has been allocated.
     backing: Arc<AtomicU64>,
     staging: Mutex<Staging>,
@@ -292,6 +300,9 @@ impl CudaDevice {
             context: Shareable(context),
             device,
             memory: Mutex::new(None),
+            shares: AtomicBool::new(false),
+            lending: Mutex::default(),
+            borrowed: Mutex::default(),
             backing: Arc::default(),
             staging: Mutex::new(Staging::new(driver)),
             outgoing: Outgoing::default(),
@@ -378,7 +389,7 @@ impl CudaDevice {
     }
 
     /// Runs `then` when everything issued so far has run, also after a failure.
-    fn after_all(&self, then: impl FnOnce(&Shared) + Send + 'static) -> CudaResult<()> {
+    fn after_all(&self, then: impl FnOnce(&Arc<Shared>) + Send + 'static) -> CudaResult<()> {
         let marks: Vec<Shareable> = self
             .all_streams()
             .iter()
@@ -499,18 +510,44 @@ impl Device for CudaDevice {
         self.turn.ask(gate);
     }
 
+    fn peers(&self, others: &[String]) -> Vec<String> {
+        let peers = if others.is_empty() { Vec::new() } else { self.shared.peers(others).unwrap_or_default() };
+        self.shared.shares.store(!peers.is_empty(), Ordering::Relaxed);
+        peers
+    }
+
+    fn lend(&self, to: Arc<dyn Borrower>) -> CudaResult<()> {
+        self.shared.enter()?;
+        self.shared.lend(to)
+    }
+
+    fn borrow(&self, part: Part, memory: OwnedFd) -> CudaResult<()> {
+        self.take_part(part, &memory)
+    }
+
+    fn recall(&self) {
+        self.shared.recall();
+    }
+
+    fn give_back(&self, address: u64, done: Box<dyn FnOnce() + Send>) {
+        self.return_part(address, done);
+    }
+
     fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64> {
         let driver = self.shared.enter()?;
         let backing = Arc::clone(&self.shared.backing);
-        let memory = Memory::reserve(driver, self.shared.device, (base, bytes), backing)?;
-        let bytes = memory.bytes();
+        let shares = self.shared.shares.load(Ordering::Relaxed);
+        let memory = Memory::reserve(driver, self.shared.device, (base, bytes), backing, shares)?;
+        let (_, bytes) = memory.range();
         *lock(&self.shared.memory) = Some(memory);
         Ok(bytes)
     }
 
     fn alloc(&self, address: u64, bytes: u64) -> CudaResult<()> {
         self.shared.enter()?;
-        if self.shared.memory(|memory| memory.alloc(address, bytes))? { self.fence() } else { Ok(()) }
+        let again = self.shared.memory(|memory| memory.alloc(address, bytes))?;
+        self.shared.give(address, address + bytes)?;
+        if again { self.fence() } else { Ok(()) }
     }
 
     fn free(&self, address: u64, done: Done<u64>) -> CudaResult<()> {
@@ -520,13 +557,7 @@ impl Device for CudaDevice {
             done(Ok(bytes));
             return Ok(());
         }
-        self.after_all(move |shared| {
-            let released = shared.memory(|memory| {
-                memory.release(address, bytes);
-                Ok(bytes)
-            });
-            done(released);
-        })
+        self.after_all(move |shared| shared.release(address, bytes, done))
     }
 
     fn create_physical(&self, handle: u64, bytes: u64) -> CudaResult<()> {
@@ -1125,7 +1156,9 @@ impl Device for CudaDevice {
 
     fn unpark(&self) -> CudaResult<()> {
         self.shared.enter()?;
-        self.shared.memory(|memory| memory.unpark(self.shared.context.0))
+        self.shared.memory(|memory| memory.unpark(self.shared.context.0))?;
+        let (base, bytes) = self.shared.memory(|memory| Ok(memory.range()))?;
+        self.shared.give(base, base + bytes)
     }
 
     fn backlog(&self) -> u64 {

@@ -39,13 +39,13 @@ struct State {
 
 impl Memory {
     /// Reserves a range.  In an `exact` one an allocation ends with its last byte; else its granule is accessible to the
-    /// end, as on a card, where programs that go a little too far run.
-    pub fn reserve(base: u64, bytes: u64, exact: bool) -> CudaResult<Memory> {
+    /// end, as on a card, where programs that go a little too far run.  Of `lent` memory other workers can have a view.
+    pub fn reserve(base: u64, bytes: u64, exact: bool, lent: bool) -> CudaResult<Memory> {
         if bytes < 2 * VARIABLE_BYTES {
             return Err(CudaError::new(code::INVALID_VALUE, "an address range of at least 2 GiB is needed"));
         }
-        let arena =
-            Arena::reserve(base, bytes).map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
+        let reserve = if lent { Arena::reserve_shared } else { Arena::reserve };
+        let arena = reserve(base, bytes).map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
         let variables = (bytes / VARIABLE_SHARE / PAGE * PAGE).max(VARIABLE_BYTES);
         let next_variable = base + bytes - variables;
         Ok(Memory {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn neighbours_on_one_page_live_and_die_alone() {
-        let memory = Memory::reserve(BASE, 4 << 30, true).expect("range");
+        let memory = Memory::reserve(BASE, 4 << 30, true, false).expect("range");
         memory.alloc(BASE, 512).expect("first");
         memory.alloc(BASE + 512, 6000).expect("second");
         memory.arena().write(BASE + 512, &[7; 6000]).expect("written");
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_allocation_reaches_to_the_end_of_its_granule_unless_exact_bounds_are_asked_for() {
-        let memory = Memory::reserve(BASE + (48 << 30), 4 << 30, false).expect("range");
+        let memory = Memory::reserve(BASE + (48 << 30), 4 << 30, false, false).expect("range");
         memory.alloc(BASE + (48 << 30), 40).expect("allocated");
         let (base, mut byte) = (memory.arena().base(), [0]);
         memory.arena().read(base + 511, &mut byte).expect("as on a card");
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn an_address_is_told_by_what_lies_before_it_if_it_is_the_devices() {
-        let memory = Memory::reserve(BASE + (56 << 30), 4 << 30, false).expect("range");
+        let memory = Memory::reserve(BASE + (56 << 30), 4 << 30, false, false).expect("range");
         let base = memory.arena().base();
         assert_eq!(memory.nearest(base), None);
         memory.alloc(base, 40).expect("allocated");
@@ -261,7 +261,7 @@ mod tests {
     /// released, may be used.
     #[test]
     fn exactly_what_is_allocated_may_be_used() {
-        let memory = Memory::reserve(BASE + (40 << 30), 4 << 30, true).expect("range");
+        let memory = Memory::reserve(BASE + (40 << 30), 4 << 30, true, false).expect("range");
         let (base, pages) = (memory.arena().base(), 24u64);
         let (mut live, mut freed, mut random) = (Vec::<Block>::new(), Vec::<Block>::new(), 7u64);
         let mut next = |below: u64| {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn freed_pages_come_back_as_zeros() {
-        let memory = Memory::reserve(BASE + (8 << 30), 4 << 30, true).expect("range");
+        let memory = Memory::reserve(BASE + (8 << 30), 4 << 30, true, false).expect("range");
         let at = memory.arena().base();
         memory.alloc(at, 4096).expect("first");
         memory.arena().write(at, &[9; 4096]).expect("written");
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn an_address_used_again_before_its_pages_are_released_keeps_them() {
-        let memory = Memory::reserve(BASE + (24 << 30), 4 << 30, true).expect("range");
+        let memory = Memory::reserve(BASE + (24 << 30), 4 << 30, true, false).expect("range");
         let at = memory.arena().base();
         assert_eq!(memory.alloc(at, 3 * PAGE), Ok(false));
         let block = memory.free(at).expect("freed");
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn pages_stay_for_a_block_that_was_freed_later() {
-        let memory = Memory::reserve(BASE + (32 << 30), 4 << 30, true).expect("range");
+        let memory = Memory::reserve(BASE + (32 << 30), 4 << 30, true, false).expect("range");
         let at = memory.arena().base();
         memory.alloc(at, 3000).expect("first");
         let first = memory.free(at).expect("freed");
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_overlaps_or_leaves_the_range_is_refused() {
-        let memory = Memory::reserve(BASE + (16 << 30), 4 << 30, true).expect("range");
+        let memory = Memory::reserve(BASE + (16 << 30), 4 << 30, true, false).expect("range");
         let at = memory.arena().base();
         memory.alloc(at + 4096, 4096).expect("first");
         assert!(memory.alloc(at + 7680, 10).is_err() && memory.alloc(at + 9000, 10).is_err());

@@ -14,6 +14,7 @@ use crate::device::{Device, Done, ErrorObserver, HostWork, LONG, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
 use crate::graph::{Executable, Extent, GraphId, HostSide, MemoryOperation, Node, NodeWork, Planes, RecordingId};
+use crate::peer::{Borrower, Part};
 use crate::pinned::PinnedPart;
 use crate::timeline::{Job, Timeline};
 use crate::types::{
@@ -24,11 +25,12 @@ use crate::window::{Opened, Way};
 use memory::Memory;
 use physical::Physical;
 use sluice_softgpu::{
-    DEFAULT_HEAP, Engine, Fault, Heap, KernelInfo, Launch, Lender, LoadedModule, Module, PAGE, plain_name,
+    Arena, DEFAULT_HEAP, Engine, Fault, Heap, KernelInfo, Launch, Lender, LoadedModule, Module, PAGE, plain_name,
 };
 pub use sluice_softlibs::Metered;
 use sluice_softlibs::Recorded;
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -60,6 +62,8 @@ struct Shared {
     /// Whether an allocation ends with its last byte.
     exact: bool,
     memory: OnceLock<Memory>,
+    /// Whether other workers may have a view of it.
+    lent: AtomicBool,
     engine: Engine,
     cancel: AtomicBool,
     printer: OnceLock<Printer>,
@@ -154,6 +158,7 @@ impl SoftDevice {
         let shared = Shared {
             memory: OnceLock::new(),
             exact,
+            lent: AtomicBool::new(false),
             engine: Engine::new(if threads == 0 { cores } else { threads }),
             cancel: AtomicBool::new(false),
             printer: OnceLock::new(),
@@ -316,8 +321,43 @@ impl Shared {
 }
 
 impl Device for SoftDevice {
+    fn peers(&self, others: &[String]) -> Vec<String> {
+        self.shared.lent.store(!others.is_empty(), Ordering::Relaxed);
+        others.to_vec()
+    }
+
+    fn lend(&self, to: Arc<dyn Borrower>) -> CudaResult<()> {
+        let arena = self.shared.memory()?.arena();
+        let file =
+            arena.file().ok_or_else(|| CudaError::new(code::NOT_SUPPORTED, "the memory is this worker's alone"))?;
+        let range = (arena.base(), arena.len());
+        let part = Part { range, address: range.0, bytes: range.1 };
+        to.give(part, file).map_err(|error| CudaError::new(code::PEER_ACCESS_UNSUPPORTED, error.to_string()))
+    }
+
+    fn borrow(&self, part: Part, memory: OwnedFd) -> CudaResult<()> {
+        let view = Arena::view(part.address, part.bytes, memory);
+        let view = view.map_err(|error| CudaError::new(code::PEER_ACCESS_UNSUPPORTED, error.to_string()))?;
+        self.shared.memory()?.arena().add_view(view);
+        Ok(())
+    }
+
+    fn give_back(&self, address: u64, done: Box<dyn FnOnce() + Send>) {
+        let shared = Arc::clone(&self.shared);
+        self.timeline.after_all(Box::new(move || {
+            // The last launches may not have let go of the arena yet.
+            let ending = std::thread::Builder::new().name("view".to_owned()).spawn(move || {
+                if let Some(memory) = shared.memory.get() {
+                    memory.arena().end_view(address);
+                }
+                done();
+            });
+            drop(ending);
+        }));
+    }
+
     fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64> {
-        let memory = Memory::reserve(base, bytes, self.shared.exact)?;
+        let memory = Memory::reserve(base, bytes, self.shared.exact, self.shared.lent.load(Ordering::Relaxed))?;
         let usable = memory.usable();
         let taken = self.shared.memory.set(memory);
         taken.map(|()| usable).map_err(|_| CudaError::new(code::INVALID_VALUE, "a range is already reserved"))

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn one_memory_at_two_addresses_is_one_memory() {
-        let memory = Memory::reserve(0x30_0000_0000, 4 << 30, true).expect("range");
+        let memory = Memory::reserve(0x30_0000_0000, 4 << 30, true, false).expect("range");
         let (arena, base) = (memory.arena(), memory.arena().base());
         let mut physical = Physical::default();
         physical.create(16, 2 * UNIT).expect("memory");

@@ -1,5 +1,6 @@
-//! Between the devices of a lease. Each has a worker of its own, perhaps on another server, so memory travels through
-//! this process, and a stream's wait for an event of another device is kept here.
+//! Between the devices of a lease. Each has a worker of its own: on one server they reach each other's memory where the
+//! devices can; else, and from server to server, memory travels through this process. A stream's wait for an event of
+//! another device is kept here.
 
 use super::context::Current;
 use super::copy::{from_device, to_device};
@@ -9,6 +10,7 @@ use crate::device::Device;
 use crate::error::CudaResult;
 use crate::host::Call;
 use crate::objects::{Event, Stream, new_handle};
+use crate::session::Session;
 use sluice_protocol::messages::{
     EventCreate, EventDestroy, EventRecord, EventSynchronize, HostFunction, StreamCreate, StreamDestroy,
     StreamWaitEvent,
@@ -91,6 +93,55 @@ pub(super) fn settle_pair(device: Device, on: usize, pair: (Device, Device)) -> 
         settle(pair.1, stream::LEGACY)?;
     }
     Ok(())
+}
+
+/// Where a copy between two devices can run without this process: in a stream of one of them that reaches the memory of
+/// the other one.
+pub(super) struct Direct {
+    home: Device,
+    on: usize,
+    /// The copy is in no stream: it comes after what is in the default streams of both and of the current device, and is
+    /// done when the call returns.
+    of_none: bool,
+}
+
+/// See [`Direct`]; of the target and the source, the devices and the addresses.
+pub(super) fn direct(
+    device: Device,
+    on: usize,
+    pair: (Device, Device),
+    (target, source): (u64, u64),
+) -> CudaResult<Option<Direct>> {
+    let (of_none, current) = (stream::handle(device, on)? == 0, stream::home(device, on)?);
+    let home = if of_none && current != pair.0 && current != pair.1 { pair.0 } else { current };
+    let (other, address) = match pair {
+        (to, from) if home == to => (from, source),
+        (to, from) if home == from => (to, target),
+        _ => return Ok(None),
+    };
+    let (own, owner) = (home.session()?, other.session()?);
+    if !owner.lends(address, 0) || !own.reach(&owner) {
+        return Ok(None);
+    }
+    if of_none {
+        settle(current, on)?;
+        stream::synchronize(other, stream::LEGACY)?;
+    }
+    Ok(Some(Direct { home, on, of_none }))
+}
+
+impl Direct {
+    /// Issues the copy.
+    pub fn run(self, copy: impl FnOnce(Device, usize) -> CudaResult) -> CudaResult {
+        copy(self.home, self.on)?;
+        if self.of_none { stream::synchronize(self.home, self.on) } else { Ok(()) }
+    }
+}
+
+/// The data of a copy whose call returns when they are there: posted, they are for this device's own work; where others
+/// reach its memory they have to have arrived.
+pub(super) fn arrive(device: Device, session: &Session, on: usize) -> CudaResult {
+    if session.is_lent() { stream::synchronize(device, on) } else { Ok(()) }
 }
 
 /// Copies from one device to another; done when it returns.

@@ -171,6 +171,7 @@ fn end_primary(device: Device) -> CudaResult {
     if let Ok(context) = device.process.objects.contexts.get(context as usize) {
         *context.limits.lock().unwrap_or_else(PoisonError::into_inner) = LIMITS;
     }
+    super::peer::forget(device.process, context);
     ending::end(device, context, !has_own(device))
 }
 
@@ -228,6 +229,7 @@ pub unsafe fn cuCtxDestroy_v2(context: usize) -> CudaResult {
     if found.primary {
         return Err(INVALID_CONTEXT);
     }
+    super::peer::forget(process, context as u64);
     process.objects.contexts.remove(context).map_err(|_| INVALID_CONTEXT)?;
     ENDS.fetch_add(1, Ordering::AcqRel);
     STACK.with(|stack| {
@@ -475,22 +477,4 @@ pub unsafe fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -
         unsafe { put(greatest, -5)? };
     }
     Ok(())
-}
-
-/// Each device of a lease has a worker of its own, and kernels reach the memory of their worker alone.
-fn peer(peer: usize) -> CudaResult {
-    let process = ready()?;
-    let own = current_context()?;
-    find(process, peer)?;
-    if peer as u64 == own.context { Err(INVALID_CONTEXT) } else { Ok(()) }
-}
-
-pub unsafe fn cuCtxEnablePeerAccess(other: usize, flags: u32) -> CudaResult {
-    peer(other)?;
-    Err(if flags == 0 { CudaError::code(cuda::ERROR_PEER_ACCESS_UNSUPPORTED) } else { INVALID_VALUE })
-}
-
-pub unsafe fn cuCtxDisablePeerAccess(other: usize) -> CudaResult {
-    peer(other)?;
-    Err(CudaError::code(cuda::ERROR_PEER_ACCESS_NOT_ENABLED))
 }

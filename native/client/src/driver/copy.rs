@@ -2,7 +2,7 @@
 
 use super::across::{self, Turn};
 use super::graph::layout::Fill as FillNode;
-use super::memory::{check_range, is_pinned, shared_piece};
+use super::memory::{check_range, check_reachable, is_pinned, shared_piece};
 use super::{capture, context, current, put, stream};
 use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES, data_of};
 use crate::connection::{Pending, without_body};
@@ -112,7 +112,7 @@ unsafe fn put_on_device(
         let address = target + (index * CHUNK_BYTES) as u64;
         session.connection.post(&CopyToDevice { address, stream, data: chunk })?;
     }
-    Ok(())
+    if when == Return::Copied { across::arrive(device, &session, on) } else { Ok(()) }
 }
 
 /// Device to host: the data are there when this returns.
@@ -215,17 +215,25 @@ pub(super) fn on_device(device: Device, target: u64, source: u64, bytes: usize, 
         return Ok(());
     }
     if let Some(pair) = across::apart(device, target, source) {
-        return across::copy(device, on, pair, target, source, bytes);
+        return match across::direct(device, on, pair, (target, source))? {
+            Some(direct) => direct.run(|home, on| issue_on_device(home, target, source, bytes, on)),
+            None => across::copy(device, on, pair, target, source, bytes),
+        };
     }
     if let Some(turn) = Turn::of(device, on, target)? {
         return turn.take(|device, on| on_device(device, target, source, bytes, on));
     }
+    issue_on_device(device, target, source, bytes, on)
+}
+
+/// In a stream of a device that reaches both.
+fn issue_on_device(device: Device, target: u64, source: u64, bytes: usize, on: usize) -> CudaResult {
     if capture::copy(device, on, (true, target), (true, source), bytes)? {
         return Ok(());
     }
     let session = device.session()?;
-    check_range(device.process, &session, target, bytes as u64)?;
-    check_range(device.process, &session, source, bytes as u64)?;
+    check_reachable(device.process, &session, target, bytes as u64)?;
+    check_reachable(device.process, &session, source, bytes as u64)?;
     let stream = stream::at_server(device, &session, on)?;
     session.connection.post(&CopyOnDevice { target, source, bytes: bytes as u64, stream })
 }
@@ -302,6 +310,9 @@ unsafe fn copy(target: u64, source: u64, bytes: usize, stream: usize, when: Retu
         (false, true) => unsafe { get_from_device(device, target as *mut c_void, source, bytes, stream, when) },
         (false, false) => {
             let home = stream::home(device, stream)?;
+            if capture::copy(home, stream, (false, target), (false, source), bytes)? {
+                return Ok(());
+            }
             if let Some(session) = home.session_now() {
                 let stream = stream::at_server(home, &session, stream)?;
                 session.connection.call(&StreamSynchronize { stream })?;

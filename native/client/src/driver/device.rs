@@ -89,26 +89,6 @@ pub unsafe fn cuDeviceGetByPCIBusId(device: *mut i32, id: *const c_char) -> Cuda
     unsafe { put(device, found.ordinal as i32) }
 }
 
-/// Each device has a worker of its own, whose memory only that worker's kernels reach.
-pub unsafe fn cuDeviceCanAccessPeer(possible: *mut i32, device: i32, peer: i32) -> CudaResult {
-    check(device)?;
-    check(peer)?;
-    // SAFETY: the caller's output.
-    unsafe { put(possible, 0) }
-}
-
-/// Access, atomics and arrays of peers: there are none. CU_DEVICE_P2P_ATTRIBUTE_*, from 1.
-pub unsafe fn cuDeviceGetP2PAttribute(value: *mut i32, attribute: i32, source: i32, target: i32) -> CudaResult {
-    if check(source)? == check(target)? {
-        return Err(INVALID_DEVICE);
-    }
-    if !(1..=5).contains(&attribute) {
-        return Err(INVALID_VALUE);
-    }
-    // SAFETY: the caller's output.
-    unsafe { put(value, 0) }
-}
-
 /// The properties of CUDA 2; newer ones are attributes.
 pub unsafe fn cuDeviceGetProperties(properties: *mut Properties, device: i32) -> CudaResult {
     let profile = check(device)?.process.profile();

@@ -1,7 +1,7 @@
 //! The end of a context, and of what belongs to it: memory, modules, streams, events, linkers and page-locked memory.
 //! Memory of pools and graphs, mapped memory and libraries belong to no context and stay.
 
-use super::{event, memory, module, stream};
+use super::{event, memory, module, peer, stream};
 use crate::device::Device;
 use crate::error::CudaResult;
 use crate::objects::{LIMITS, PRINT_LIMIT, STACK_LIMIT};
@@ -35,6 +35,7 @@ pub(super) fn end(device: Device, context: u64, last: bool) -> CudaResult {
     }
     memory::end_pinned(device.process, context);
     if let Some(session) = device.any_session() {
+        peer::settle(device.process, &session);
         session.free_of(context);
     }
     if last {

@@ -1,7 +1,7 @@
 //! Device memory and page-locked host memory.
 
 use super::context::current_context;
-use super::{capture, current, put};
+use super::{capture, current, peer, put};
 use crate::arena::Lookup;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
@@ -82,6 +82,7 @@ pub unsafe fn cuMemFree_v2(address: u64) -> CudaResult {
     // A driver waits for what runs on the device, and programs may know by it that the bytes are in their memory.
     if let Some(session) = process.device_at(address).and_then(Device::any_session) {
         session.connection.finish_copies();
+        peer::settle(process, &session);
     }
     free(process, address)
 }
@@ -143,6 +144,24 @@ pub(crate) fn check_range(
         Lookup::Unmapped => Err(INVALID_VALUE),
         Lookup::Foreign => Err(process.stale(address).unwrap_or(INVALID_VALUE)),
     }
+}
+
+/// The same of memory that work of this session's device may name: its own, or what it reaches of another device.
+pub(super) fn check_reachable(
+    process: &'static Process,
+    session: &crate::session::Session,
+    address: u64,
+    bytes: u64,
+) -> CudaResult {
+    if process.count() > 1
+        && let Some(owner) = process.device_at(address).and_then(Device::any_session)
+        && owner.generation != session.generation
+        && owner.lends(address, bytes)
+        && session.reaches(&owner)
+    {
+        return Ok(());
+    }
+    check_range(process, session, address, bytes)
 }
 
 /// One piece of page-locked memory.

@@ -198,23 +198,28 @@ pub unsafe fn cuMemPoolGetAccess(flags: *mut u32, pool: usize, location: *const 
     // SAFETY: the caller's location and output.
     unsafe {
         let device = place(location, 1)?;
-        put(flags, if device.ordinal == pool.device { 3 } else { 0 })
+        let state = pool.state.lock().unwrap_or_else(PoisonError::into_inner);
+        put(flags, if device.ordinal == pool.device || state.peers.contains(&device.ordinal) { 3 } else { 0 })
     }
 }
 
-/// The device of a pool always reaches it, and no other does.
+/// The device of a pool always reaches it, and others that can reach its memory do when they are given access.
 pub unsafe fn cuMemPoolSetAccess(pool: usize, access: *const Access, count: usize) -> CudaResult {
-    let pool = ready()?.objects.pools.get(pool)?;
+    let process = ready()?;
+    let pool = process.objects.pools.get(pool)?;
     if access.is_null() && count > 0 {
         return Err(INVALID_VALUE);
     }
     for index in 0..count {
         // SAFETY: the caller's list is `count` long.
         let wanted = unsafe { access.add(index).read() };
-        let own = check_location(wanted.location.kind, wanted.location.id)?.ordinal == pool.device;
+        let from = check_location(wanted.location.kind, wanted.location.id)?;
+        let home = process.device(pool.device);
+        let state = || pool.state.lock().unwrap_or_else(PoisonError::into_inner);
         match wanted.flags {
-            3 if own => {}
-            0 if !own => {}
+            3 if from == home => {}
+            0 if from != home => drop(state().peers.remove(&from.ordinal)),
+            3 if from.session()?.reach(&*home.session()?) => drop(state().peers.insert(from.ordinal)),
             3 => return Err(CudaError::code(cuda::ERROR_PEER_ACCESS_UNSUPPORTED)),
             _ => return Err(INVALID_VALUE),
         }

@@ -6,8 +6,9 @@
 use super::abi::{Copy2D, Copy3D};
 use super::across::{self, Turn};
 use super::copy::{Return, from_device, get_from_device, is_device, on_device, to_device};
-use super::memory::{check_range, is_pinned};
-use super::{context, current, stream};
+use super::graph::layout;
+use super::memory::{check_range, check_reachable, is_pinned};
+use super::{capture, context, current, stream};
 use crate::bulk::BULK_OUT_BYTES;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
@@ -147,14 +148,30 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
     if let (Some(to), Some(from)) = (start(target), start(source))
         && let Some(pair) = across::apart(device, to, from)
     {
-        // SAFETY: as the caller's.
-        return unsafe { through_host(device, on, pair, target, source, extent) };
+        return match across::direct(device, on, pair, (to, from))? {
+            Some(direct) => direct.run(|home, on| {
+                if captured(home, target, source, extent, on)? {
+                    return Ok(());
+                }
+                let session = home.session()?;
+                check_reachable(home.process, &session, target.start, target_span)?;
+                check_reachable(home.process, &session, source.start, source_span)?;
+                let at = stream::at_server(home, &session, on)?;
+                (0..extent.layers)
+                    .try_for_each(|layer| session.connection.post(&layer_on_device(target, source, extent, layer, at)))
+            }),
+            // SAFETY: as the caller's.
+            None => unsafe { through_host(device, on, pair, target, source, extent) },
+        };
     }
     if let Some(address) = start(target).or(start(source))
         && let Some(turn) = Turn::of(device, on, address)?
     {
         // SAFETY: as the caller's.
         return turn.take(|device, on| unsafe { copy(device, target, source, extent, on, when) });
+    }
+    if captured(device, target, source, extent, on)? {
+        return Ok(());
     }
     let session = device.session()?;
     for (side, span) in [(target, target_span), (source, source_span)] {
@@ -165,15 +182,7 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
     let at = stream::at_server(device, &session, on)?;
     for layer in 0..extent.layers {
         match (target.device, source.device) {
-            (true, true) => session.connection.post(&CopyRowsOnDevice {
-                target: target.row(layer, 0),
-                target_pitch: target.pitch,
-                source: source.row(layer, 0),
-                source_pitch: source.pitch,
-                width: extent.width,
-                height: extent.height,
-                stream: at,
-            })?,
+            (true, true) => session.connection.post(&layer_on_device(target, source, extent, layer, at))?,
             (true, false) => {
                 // Whole rows to a frame; a row that is longer than a frame travels alone, in pieces.
                 let rows = (CHUNK_BYTES as u64 / extent.width).max(1);
@@ -205,7 +214,32 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
             _ => unsafe { layer_from_device(device, target, source, extent, layer, on, when)? },
         }
     }
-    Ok(())
+    if target.device && when == Return::Copied { across::arrive(device, &session, on) } else { Ok(()) }
+}
+
+/// Makes the copy a node when its stream captures.
+fn captured(device: Device, target: Side, source: Side, extent: Extent, on: usize) -> CudaResult<bool> {
+    let side = |side: Side| layout::Side {
+        pitch: side.pitch as usize,
+        height: (side.layer / side.pitch.max(1)) as usize,
+        ..layout::Side::linear(if side.device { DEVICE } else { HOST }, side.start, 0)
+    };
+    let [width, height, depth] = [extent.width, extent.height, extent.layers].map(|length| length as usize);
+    let made = || Ok(layout::Copy3D { source: side(source), target: side(target), width, height, depth });
+    capture::copy_3d(device, on, made)
+}
+
+/// The copy of a layer in device memory, in the stream that is called so at its server.
+fn layer_on_device(target: Side, source: Side, extent: Extent, layer: u64, stream: u64) -> CopyRowsOnDevice {
+    CopyRowsOnDevice {
+        target: target.row(layer, 0),
+        target_pitch: target.pitch,
+        source: source.row(layer, 0),
+        source_pitch: source.pitch,
+        width: extent.width,
+        height: extent.height,
+        stream,
+    }
 }
 
 /// # Safety
@@ -283,6 +317,9 @@ unsafe fn through_host(
 /// As [`copy`].
 unsafe fn on_host(device: Device, target: Side, source: Side, extent: Extent, on: usize) -> CudaResult {
     let device = stream::home(device, on)?;
+    if captured(device, target, source, extent, on)? {
+        return Ok(());
+    }
     if let Some(session) = device.session_now() {
         let stream = stream::at_server(device, &session, on)?;
         session.connection.call(&StreamSynchronize { stream })?;
@@ -410,7 +447,18 @@ fn fill(address: u64, pitch: usize, pattern: u32, element: u8, width: usize, hei
     }
     let span = Side { device: true, start: address, pitch, layer: 0 };
     let span = span.span(Extent { width: row, height, layers: 1 })?;
+    let node = || layout::Fill {
+        address,
+        pitch: pitch as usize,
+        value: pattern,
+        element: u32::from(element),
+        width,
+        height: height as usize,
+    };
     let post = |device: Device, on: usize| {
+        if capture::fill(device, on, node())? {
+            return Ok(());
+        }
         let session = device.session()?;
         check_range(device.process, &session, address, span)?;
         let stream = stream::at_server(device, &session, on)?;

@@ -5,6 +5,7 @@ use super::interrupt::Interrupts;
 use super::{StillWaits, socket};
 use crate::device::{Device, MOST_DEVICES};
 use crate::dial::{Key, Ticket};
+use crate::driver::peer;
 use crate::journal;
 use crate::message;
 use crate::process::Process;
@@ -263,6 +264,7 @@ fn connect_device(device: Device, part: &Part) -> Result<(), Failure> {
             && session.rebind(&token).is_ok()
         {
             message::reset();
+            peer::restore(device);
             return Ok(());
         }
     }
@@ -293,7 +295,8 @@ fn bind(device: Device, opened: &Value, key: Arc<Key>, lease_id: String) -> Resu
             .and_then(Value::as_array)
             .map(|types| types.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
     );
-    let ticket = Ticket { address, nearby: nearby(&token), pin, token, key };
+    let several = device.process.count() > 1;
+    let ticket = Ticket { address, nearby: nearby(&token), pin, token, key, several };
     let session = Session::open(ticket, device.process.next_generation(), device.ordinal, lease_id)
         .map_err(|error| failure("unavailable", error.to_string()))?;
     // A session of before whose memory was parked elsewhere ends now.
@@ -301,6 +304,7 @@ fn bind(device: Device, opened: &Value, key: Arc<Key>, lease_id: String) -> Resu
         old.close();
     }
     device.bind(Arc::clone(&session));
+    peer::restore(device);
     at_exit();
     Ok(session)
 }
@@ -572,6 +576,7 @@ pub fn from_parent(device: Device, path: &OsStr) -> Result<Arc<Session>, Failure
         if let Some(token) = string(&answer, "token")
             && session.rebind(&token).is_ok()
         {
+            peer::restore(device);
             return Ok(session);
         }
     }

@@ -27,7 +27,7 @@ fn run() -> Result<String, String> {
     let gpud = Gpud::start("null", &[])?;
     let key = Arc::new(Key::generate()?);
     let token = gpud.token(&key.public(), "lea-bench", 1 << 30);
-    let ticket = Ticket { address: gpud.address.parse()?, nearby: None, pin: None, token, key };
+    let ticket = Ticket { address: gpud.address.parse()?, nearby: None, pin: None, token, key, several: false };
     let session = Session::open(ticket, 1, 0, "lea-bench".into()).map_err(|error| error.to_string())?;
     let connection = &session.connection;
     let failed = |error: sluice_client::error::CudaError| format!("{error:?}");

@@ -46,7 +46,7 @@ fn measure() -> Outcome<Value> {
     let idle = gpud.held_bytes();
     let key = Arc::new(Key::generate()?);
     let token = gpud.token(&key.public(), "lea-memory", 2 * LENT);
-    let ticket = Ticket { address: gpud.address.parse()?, nearby: None, pin: None, token, key };
+    let ticket = Ticket { address: gpud.address.parse()?, nearby: None, pin: None, token, key, several: false };
     let session = Session::open(ticket, 1, 0, "lea-memory".to_owned()).map_err(|error| error.to_string())?;
     let over = AtomicBool::new(false);
     let most = std::thread::scope(|scope| {

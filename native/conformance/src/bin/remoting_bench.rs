@@ -71,7 +71,7 @@ fn pin(core: Option<usize>) {
 fn ticket(gpud: &Gpud, address: &str, memory: u64) -> Outcome<Ticket> {
     let key = Arc::new(Key::generate()?);
     let token = gpud.token(&key.public(), "lea-bench", memory);
-    Ok(Ticket { address: address.parse()?, nearby: None, pin: None, token, key })
+    Ok(Ticket { address: address.parse()?, nearby: None, pin: None, token, key, several: false })
 }
 
 fn run(quick: bool) -> Outcome<Figures> {

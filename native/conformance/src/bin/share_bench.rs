@@ -109,7 +109,7 @@ impl Running {
         let key = Arc::new(Key::generate()?);
         let lease = format!("lea-{number}-{:?}", Instant::now());
         let token = gpud.token_for_share(&key.public(), &lease, program.milli, MEMORY);
-        let ticket = Ticket { address: gpud.address.parse()?, nearby: None, pin: None, token, key };
+        let ticket = Ticket { address: gpud.address.parse()?, nearby: None, pin: None, token, key, several: false };
         let session = Session::open(ticket, 1, 0, lease).map_err(|error| error.to_string())?;
         let image = SPIN.as_bytes();
         let hash = ring::digest::digest(&ring::digest::SHA256, image);

@@ -5,8 +5,13 @@ use crate::driver::{Driver, table};
 use sluice_client::driver::abi::{Copy2D, Copy3D};
 use std::ffi::c_void;
 
-pub const PROGRAMS: &[Program] =
-    &[("rectangles", rectangles), ("boxes", boxes), ("fills", fills), ("other_copies", other_copies)];
+pub const PROGRAMS: &[Program] = &[
+    ("rectangles", rectangles),
+    ("captured_rectangles", captured_rectangles),
+    ("boxes", boxes),
+    ("fills", fills),
+    ("other_copies", other_copies),
+];
 
 table! {
     Copies;
@@ -15,6 +20,14 @@ table! {
     cuMemcpy2DUnaligned_v2(*const Copy2D);
     cuMemcpy2DAsync_v2(*const Copy2D, usize);
     cuMemcpy3D_v2(*const Copy3D);
+    cuMemcpy3DAsync_v2(*const Copy3D, usize);
+    cuStreamBeginCapture_v2(usize, u32);
+    cuStreamEndCapture(usize, *mut usize);
+    cuGraphGetNodes(usize, *mut usize, *mut usize);
+    cuGraphInstantiateWithFlags(*mut usize, usize, u64);
+    cuGraphLaunch(usize, usize);
+    cuGraphExecDestroy(usize);
+    cuGraphDestroy(usize);
     cuMemcpy3DPeer(*const Copy3D);
     cuMemsetD2D8_v2(u64, usize, u8, usize, usize);
     cuMemsetD2D16Async(u64, usize, u16, usize, usize, usize);
@@ -152,6 +165,47 @@ fn rectangles(driver: &Driver) {
         assert_eq!((copies.cuMemcpy2D_v2)(&two(there(DEVICE, pitch), here, 64, 41)), 1);
         assert_ne!((copies.cuMemcpy2D_v2)(&two(there(3, pitch), here, 64, 8)), 0);
         assert_eq!((copies.cuMemcpy2D_v2)(&two(there(DEVICE, pitch), here, 0, 8)), 0);
+    }
+}
+
+/// Copies and fills of rectangles in a stream that captures are nodes: nothing of them runs before the graph does.
+fn captured_rectangles(driver: &Driver) {
+    start(driver);
+    let copies = Copies::of(driver.library);
+    let mut source = numbers(20 * 10);
+    let (first, second) = (device(driver, &[0; 32 * 10]), device(driver, &[0; 64 * 10 * 2]));
+    let mut back = vec![9u8; 24 * 10 * 2];
+    let here = Side(HOST, source.as_ptr() as u64, 20, 10, [2, 1, 0]);
+    let there = Side(DEVICE, first, 32, 10, [4, 2, 0]);
+    let middle = Side(DEVICE, second, 64, 10, [8, 3, 1]);
+    let last = Side(HOST, back.as_mut_ptr() as u64, 24, 10, [1, 0, 0]);
+    let (mut stream, mut graph, mut count, mut exec) = (0, 0, 0, 0);
+    // SAFETY: every side is live and as large as the copy says, and handles are made here.
+    unsafe {
+        assert_eq!((driver.cuStreamCreate)(&raw mut stream, 1), 0);
+        assert_eq!((driver.cuCtxSynchronize)(), 0);
+        assert_eq!((copies.cuStreamBeginCapture_v2)(stream, 0), 0);
+        assert_eq!((copies.cuMemcpy2DAsync_v2)(&two(there, here, 16, 7), stream), 0);
+        assert_eq!((copies.cuMemsetD2D16Async)(second, 64, 0x0503, 30, 20, stream), 0);
+        assert_eq!((copies.cuMemcpy3DAsync_v2)(&three(middle, there, [16, 7, 1], 0), stream), 0);
+        let whole = Side(DEVICE, second, 64, 10, [0; 3]);
+        assert_eq!((copies.cuMemcpy3DAsync_v2)(&three(last, whole, [23, 10, 2], 0), stream), 0);
+        assert_eq!((copies.cuStreamEndCapture)(stream, &raw mut graph), 0);
+        assert_eq!((copies.cuGraphGetNodes)(graph, std::ptr::null_mut(), &raw mut count), 0);
+        assert_eq!(count, 4);
+        assert!(host(driver, first, 32 * 10).iter().chain(&back).all(|byte| [0, 9].contains(byte)), "nothing has run");
+        assert_eq!((copies.cuGraphInstantiateWithFlags)(&raw mut exec, graph, 0), 0);
+        // The host's bytes are read when it runs.
+        source.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+        assert_eq!((copies.cuGraphLaunch)(exec, stream), 0);
+        assert_eq!((driver.cuStreamSynchronize)(stream), 0);
+        let mut filled = vec![0u8; 64 * 10 * 2];
+        filled.chunks_mut(64).flat_map(|row| row[..60].as_chunks_mut::<2>().0).for_each(|word| *word = [3, 5]);
+        reference(&mut filled, middle, &source, here, [16, 7, 1]);
+        let mut expected = vec![9u8; 24 * 10 * 2];
+        reference(&mut expected, last, &filled, whole, [23, 10, 2]);
+        assert!(back == expected);
+        assert_eq!(((copies.cuGraphExecDestroy)(exec), (copies.cuGraphDestroy)(graph)), (0, 0));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::supervisor::pool::{Pool, Worker};
 use crate::token::{self, Claims, from_base64url, to_base64url};
 use ring::rand::{SecureRandom, SystemRandom};
 use sluice_protocol::handshake::{Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode};
-use sluice_protocol::{EXACT_BOUNDS, PINNED_MEMORY, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{EXACT_BOUNDS, PEER_MEMORY, PINNED_MEMORY, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::tls::Keys;
 use sluice_transport::{Stream, read_handshake, write_handshake};
 use std::io::{self, Read};
@@ -194,6 +194,10 @@ impl Supervisor {
             slot: seat.slot,
             memory_bytes,
         };
+        let has = |name: &str| hello.features.iter().any(|feature| feature == name);
+        let links = self.config.peer_memory && has(PEER_MEMORY);
+        let others = pool.devices.iter().filter(|other| links && other.uuid != device.uuid);
+        let others = others.map(|other| other.uuid.clone()).collect();
         let key = claims.cnf.ed25519.clone();
         let worker = Worker::new(Arc::clone(&channel), fresh.child.id(), key, nonce, &device.uuid, seat);
         pool.workers.insert(id, worker);
@@ -209,7 +213,8 @@ impl Supervisor {
             ranges: hello.ranges.iter().take(MOST_RANGES).copied().collect(),
             return_seconds: self.config.return_time.as_secs(),
             nonce: to_base64url(&nonce),
-            exact_bounds: hello.features.iter().any(|feature| feature == EXACT_BOUNDS),
+            exact_bounds: has(EXACT_BOUNDS),
+            others,
         };
         channel.order(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
         Ok(None)

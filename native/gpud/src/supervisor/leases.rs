@@ -2,12 +2,13 @@
 
 use crate::control::messages::{EndMode, GpudMessage};
 use crate::orders::{LeasePart, Order, Report};
+use crate::passing::Channel;
 use crate::supervisor::Supervisor;
 use crate::supervisor::metering::Beyond;
 use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
-use crate::token;
+use crate::token::{self, from_base64url};
 use std::collections::{BTreeMap, HashSet};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -62,6 +63,7 @@ impl Supervisor {
                 }
             }
             Report::Rebind { call, token } => self.rebind(id, call, &token),
+            Report::Link { call, nonce } => self.link(id, call, &nonce),
             Report::Resumed { taken } => self.resumed(id, taken),
             Report::Wanted { bytes } => self.recall(id, bytes),
             Report::Image { hash } => {
@@ -83,6 +85,25 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    /// A client links the device of one of its sessions with that of another: their workers get a line to each other, once.
+    fn link(&self, id: WorkerId, call: u64, nonce: &str) {
+        let (mut pool, nonce) = (self.pool(), from_base64url(nonce));
+        let other = pool.workers.iter().find(|(_, other)| nonce.as_deref() == Some(&other.nonce));
+        let other = other.map(|(id, other)| (*id, Arc::clone(&other.channel), other.device_uuid.clone()));
+        let Some(worker) = pool.workers.get_mut(&id) else { return };
+        let linked = other.and_then(|(other, channel, device_uuid)| {
+            let allowed = self.config.peer_memory && device_uuid != worker.device_uuid;
+            let (near, far) = Channel::pair().ok().filter(|_| allowed && worker.linked.insert(other))?;
+            channel.order(&Order::Lend, &[far.as_fd()]).ok()?;
+            Some(near)
+        });
+        // A worker that cannot be told is about to end.
+        let _ = match linked {
+            Some(near) => worker.channel.order(&Order::Linked { call }, &[near.as_fd()]),
+            None => worker.channel.order(&Order::NotLinked { call }, &[]),
+        };
     }
 
     /// A worker process is gone, for whatever reason.

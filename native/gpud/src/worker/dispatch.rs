@@ -122,6 +122,10 @@ impl Handler for Session {
         self.ask_rebind(request.token, reply);
     }
 
+    fn peer_link(&mut self, _thread: u32, request: PeerLink<'_>, reply: ReplyTo<PeerLinkReply>) {
+        self.ask_link(&request, reply);
+    }
+
     fn credit_return(&mut self, _thread: u32, request: CreditReturn) -> Result<(), Failure> {
         // A recall that crossed the end of the lease asks for credit that is gone already.
         if self.phase == Phase::Active { self.credit_returned(request.bytes) } else { Ok(()) }

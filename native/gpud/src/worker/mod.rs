@@ -12,6 +12,7 @@ mod graph;
 mod host;
 mod link;
 mod outbox;
+mod peers;
 mod pinned;
 mod session;
 
@@ -24,10 +25,11 @@ use crate::passing::Channel;
 use behind::Behind;
 use gate::Gate;
 use outbox::Outbox;
+use peers::Peers;
 use session::{DRAIN_TIME, Session};
 use sluice_protocol::Failure;
 use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
-use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, cuda, opcode};
 use sluice_transport::shared::Memory;
 use sluice_transport::stream::Closer;
 use sluice_transport::{Lanes, Stream, write_handshake};
@@ -76,8 +78,18 @@ pub fn main() -> io::Result<()> {
     // SAFETY: the supervisor puts the socket there before exec, and nothing else in this process owns it.
     let supervisor = Arc::new(unsafe { Channel::from_raw(SUPERVISOR_DESCRIPTOR) });
     let Some((order, descriptors)) = supervisor.receive::<Order>()? else { return Ok(()) };
-    let Order::Start { tls, backend, device: report, lease, client, ranges, return_seconds, nonce, exact_bounds } =
-        order
+    let Order::Start {
+        tls,
+        backend,
+        device: report,
+        lease,
+        client,
+        ranges,
+        return_seconds,
+        nonce,
+        exact_bounds,
+        others,
+    } = order
     else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first order is not a start"));
     };
@@ -91,15 +103,17 @@ pub fn main() -> io::Result<()> {
         }
     };
     let opened = devices::open(&backend, &report, exact_bounds, Box::new(observer)).map(|device| {
+        let peers = device.peers(&others);
         let range = ranges.iter().find_map(|range| {
             let bytes = device.reserve(range.base, range.bytes).ok()?;
             Some(AddressRange { base: range.base, bytes })
         });
-        (device, range)
+        (device, range, peers)
     });
     let refusal = match opened {
-        Ok((device, Some(range))) => {
-            let greeting = Greeting { report: *report, range, outbox: Arc::clone(&outbox), return_seconds, nonce };
+        Ok((device, Some(range), peers)) => {
+            let greeting =
+                Greeting { report: *report, range, peers, outbox: Arc::clone(&outbox), return_seconds, nonce };
             let printing = Arc::clone(&outbox);
             device.print_to(Box::new(move |text| session::send_printed(&printing, text)));
             let ledger = Arc::new(Ledger::map(account)?);
@@ -108,7 +122,7 @@ pub fn main() -> io::Result<()> {
             let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, client, ledger, gate);
             return work(session, greeting, connection, &supervisor);
         }
-        Ok((_, None)) => Refused {
+        Ok((_, None, _)) => Refused {
             code: RefusedCode::Range,
             text: "none of the proposed address ranges is free on the GPU server".to_owned(),
         },
@@ -127,6 +141,8 @@ fn take(descriptors: Vec<OwnedFd>) -> io::Result<[OwnedFd; 3]> {
 struct Greeting {
     report: crate::control::messages::DeviceReport,
     range: AddressRange,
+    /// Devices whose memory this one can reach.
+    peers: Vec<String>,
     outbox: Arc<Outbox>,
     return_seconds: u64,
     nonce: String,
@@ -153,6 +169,7 @@ impl Greeting {
                     driver: profile.driver.clone(),
                     attributes: profile.attributes.clone(),
                 },
+                peers: self.peers.clone(),
             },
             memory_bytes: session.lease().memory_bytes,
             credit: session.idle_credit(),
@@ -170,6 +187,7 @@ fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
 }
 
 fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &Channel) -> io::Result<()> {
+    let peers = Peers::of(&session);
     let session = Arc::new(Mutex::new(session));
     let greeting = Arc::new(greeting);
     let (arrivals, arriving) = channel();
@@ -185,7 +203,7 @@ fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &C
     let meter = Arc::clone(&session);
     std::thread::Builder::new().name("meter".to_owned()).spawn(move || measure(&meter))?;
     while let Some((order, descriptors)) = supervisor.receive::<Order>()? {
-        carry_out(order, descriptors, &session, &greeting, &arrivals, &mut current)?;
+        carry_out(order, descriptors, &session, &greeting, &peers, &arrivals, &mut current)?;
     }
     // The supervisor is gone, and with it every lease.
     Ok(())
@@ -303,6 +321,7 @@ fn carry_out(
     descriptors: Vec<OwnedFd>,
     session: &Shared,
     greeting: &Greeting,
+    peers: &Peers,
     arrivals: &Sender<Arrival>,
     current: &mut Closer,
 ) -> io::Result<()> {
@@ -345,7 +364,11 @@ fn carry_out(
             let drained = match mode {
                 EndMode::Park => {
                     let drained = lock(session).drain(&reason);
-                    drained.recv_timeout(DRAIN_TIME).unwrap_or(false)
+                    let drained = drained.recv_timeout(DRAIN_TIME).unwrap_or(false);
+                    if drained {
+                        peers.recall();
+                    }
+                    drained
                 }
                 EndMode::Kill => false,
             };
@@ -370,6 +393,24 @@ fn carry_out(
         Order::Image => {
             let image = descriptors.into_iter().next().and_then(|memory| Image::open(memory).ok());
             lock(session).image_found(image);
+        }
+        Order::Linked { call } => {
+            if let Some(line) = descriptors.into_iter().next()
+                && let Err(error) = peers.borrow(call, Channel::from_end(line))
+            {
+                let failure = Failure::new(cuda::ERROR_OUT_OF_MEMORY, error.to_string());
+                peers.links.answer(call, Err(failure));
+            }
+        }
+        Order::NotLinked { call } => {
+            let text = "the other GPU's session is not on this GPU server, or has been asked for before".to_owned();
+            peers.links.answer(call, Err(Failure::new(cuda::ERROR_PEER_ACCESS_UNSUPPORTED, text)));
+        }
+        Order::Lend => {
+            if let Some(line) = descriptors.into_iter().next() {
+                // The other worker finds the line's end.
+                let _ = peers.lend(Channel::from_end(line));
+            }
         }
         Order::NotRebound { call, text } => lock(session).not_rebound(call, text),
         Order::Recall { bytes } => lock(session).recall(bytes),

@@ -8,11 +8,12 @@ use crate::worker::bulk::Bulk;
 use crate::worker::gate::Gate;
 use crate::worker::host::Host;
 use crate::worker::outbox::Outbox;
+use crate::worker::peers::Links;
 use crate::worker::pinned::Pinned;
 use sluice_backend::{CudaError, Device, ModuleInfo};
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::ASKED_IMAGE_BYTES;
-use sluice_protocol::messages::{MemGrowReply, ModuleFind, ModuleFindReply, RebindReply};
+use sluice_protocol::messages::{MemGrowReply, ModuleFind, ModuleFindReply, PeerLink, PeerLinkReply, RebindReply};
 use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, LeaseProcess, ReplyTo, cuda, opcode};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -80,7 +81,10 @@ pub struct Session {
     heap: u64,
     growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
     rebinds: HashMap<u64, ReplyTo<RebindReply>>,
-    next_rebind: u64,
+    /// Calls that wait for a link with another device.
+    pub links: Arc<Links>,
+    /// Of what the supervisor is asked.
+    next_call: u64,
     /// The first is what the supervisor has been asked.
     findings: VecDeque<Finding>,
     /// See [`Session::posted_failed`]: the first one.
@@ -128,7 +132,8 @@ impl Session {
             heap: 0,
             growths: VecDeque::new(),
             rebinds: HashMap::new(),
-            next_rebind: 1,
+            links: Arc::default(),
+            next_call: 1,
             findings: VecDeque::new(),
             failed: None,
             gpu_time_before: Duration::ZERO,
@@ -522,10 +527,24 @@ impl Session {
         if !matches!(self.phase, Phase::Parked(_)) {
             return reply.send(Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the session has a lease")));
         }
-        let call = self.next_rebind;
-        self.next_rebind += 1;
+        let call = self.call_number();
         self.rebinds.insert(call, reply);
         self.report(&Report::Rebind { call, token: token.to_owned() });
+    }
+
+    fn call_number(&mut self) -> u64 {
+        self.next_call += 1;
+        self.next_call
+    }
+
+    /// Asks the supervisor for a line to the worker of another session.
+    pub fn ask_link(&mut self, request: &PeerLink<'_>, reply: ReplyTo<PeerLinkReply>) {
+        if let Err(failure) = self.active() {
+            return reply.send(Err(failure));
+        }
+        let call = self.call_number();
+        self.links.wait(call, reply, request.nonce);
+        self.report(&Report::Link { call, nonce: request.nonce.to_owned() });
     }
 
     /// The supervisor refused.

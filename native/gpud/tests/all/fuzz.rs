@@ -12,7 +12,8 @@ use sluice_protocol::handshake::{
 };
 use sluice_protocol::messages::{
     ContextSynchronize, ContextSynchronizeReply, Empty, EventElapsed, Goodbye, HostReturned, HostSupplied,
-    OccupancyBlocks, OccupancyClusters, OccupancyShared, Rebind, Request, TensorMapEncode, TensorMapReplaceAddress,
+    OccupancyBlocks, OccupancyClusters, OccupancyShared, PeerLink, Rebind, Request, TensorMapEncode,
+    TensorMapReplaceAddress,
 };
 use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{Frame, HEADER_BYTES, MAX_FRAME_BYTES, SHARED_LANES, opcode};
@@ -38,7 +39,8 @@ const RUNS: [&[&str]; 7] = [
 /// Operations that no run has, and where they come instead.
 const ELSEWHERE: [(&str, &str); 1] = [("Goodbye", "ends every session here; in a run it would hide what follows it")];
 /// Calls of the runs that may be refused, and why.
-const REFUSED: [(u16, &str); 7] = [
+const REFUSED: [(u16, &str); 8] = [
+    (PeerLink::OPCODE, "there is no such session"),
     (Rebind::OPCODE, "the session has a lease"),
     (EventElapsed::OPCODE, "nobody has waited for the events"),
     (OccupancyBlocks::OPCODE, "of the software GPU the client knows it"),

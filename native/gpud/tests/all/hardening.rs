@@ -86,7 +86,7 @@ fn start_copy(program: &Path, state: PathBuf) -> Gpud {
     let listed = Command::new(program).args(["devices", "--backend", "soft", "--state"]).arg(&state).output();
     let devices: Value = serde_json::from_slice(&listed.expect("gpud devices").stdout).expect("JSON");
     let device = devices[0]["uuid"].as_str().expect("uuid").to_owned();
-    Gpud { child, address, pin: None, state, device, server_id: NAME.to_owned() }
+    Gpud { child, address, pin: None, state, devices: vec![device.clone()], device, server_id: NAME.to_owned() }
 }
 
 /// A copy of the program in a folder that its owner alone may enter; removed with the value.

@@ -11,6 +11,7 @@ mod links;
 mod memory;
 mod metering;
 mod modules;
+mod peers;
 mod pinned;
 mod sessions;
 mod support;

@@ -57,6 +57,38 @@ impl<'a> CallRequest<'a> for Rebind<'a> {
     type Reply = RebindReply;
 }
 
+/// This session's device reaches the memory of another session's from now on: of this client, on a device of this server that the welcome names as a peer. The nonce of the other one's welcome says which, and that the client has it. Refused where it has been asked for before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerLink<'a> {
+    pub nonce: &'a str,
+}
+impl<'a> Wire<'a> for PeerLink<'a> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.nonce.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { nonce: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PeerLink<'a> {
+    const OPCODE: u16 = 7;
+}
+
+/// Answer to [`PeerLink`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerLinkReply;
+impl<'a> Wire<'a> for PeerLinkReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PeerLink<'a> {
+    type Reply = PeerLinkReply;
+}
+
 /// Idle credit goes back to the lease, as the answer to a recall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreditReturn {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub fn name(opcode: u16) -> Option<&'static str> {
     match opcode {
         6 => Some("Rebind"),
+        7 => Some("PeerLink"),
         9 => Some("CreditReturn"),
         20 => Some("Goodbye"),
         96 => Some("BulkIn"),
@@ -93,6 +94,8 @@ pub fn name(opcode: u16) -> Option<&'static str> {
 pub trait Handler {
     /// A parked session takes up a new lease on the same worker. The token must carry the session's own key.
     fn rebind(&mut self, thread: u32, request: Rebind<'_>, reply: ReplyTo<RebindReply>);
+    /// This session's device reaches the memory of another session's from now on: of this client, on a device of this server that the welcome names as a peer. The nonce of the other one's welcome says which, and that the client has it. Refused where it has been asked for before.
+    fn peer_link(&mut self, thread: u32, request: PeerLink<'_>, reply: ReplyTo<PeerLinkReply>);
     /// Idle credit goes back to the lease, as the answer to a recall.
     fn credit_return(&mut self, thread: u32, request: CreditReturn) -> Result<(), Failure>;
     /// The client process ends in order; the session is closed and nothing is kept.
@@ -263,6 +266,12 @@ pub fn dispatch<H: Handler>(
             let request = Rebind::take(&mut reader)?;
             reader.finish()?;
             handler.rebind(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        7 => {
+            let request = PeerLink::take(&mut reader)?;
+            reader.finish()?;
+            handler.peer_link(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
             Ok(Ok(()))
         }
         9 => {

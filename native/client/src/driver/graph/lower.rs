@@ -4,7 +4,7 @@ use super::layout::{ARRAY, Copy3D, DEVICE, Fill, HOST, Side};
 use super::{Kernel, Work, refused};
 use crate::device::Device;
 use crate::driver::launch;
-use crate::driver::memory::check_range;
+use crate::driver::memory::{check_range, check_reachable};
 use crate::error::{CudaResult, INVALID_VALUE};
 use crate::host::Call;
 use crate::host::rows::Rows;
@@ -94,7 +94,7 @@ fn copy_to_wire(device: Device, session: &Session, copy: &Copy3D) -> CudaResult<
         return Ok(GraphWork::Empty);
     }
     let planes = |side: &Side| -> CudaResult<Planes> {
-        check_range(device.process, session, side.address(), span(side, extent)?)?;
+        check_reachable(device.process, session, side.address(), span(side, extent)?)?;
         Ok(Planes { address: side.address(), pitch: side.pitch as u64, slice: side.slice() as u64 })
     };
     let rows = |side: &Side| -> CudaResult<Rows> {
@@ -121,7 +121,7 @@ fn copy_to_wire(device: Device, session: &Session, copy: &Copy3D) -> CudaResult<
     }
 }
 
-fn check_fill(process: &Process, session: &Session, fill: &Fill) -> CudaResult {
+fn check_fill(process: &'static Process, session: &Session, fill: &Fill) -> CudaResult {
     if !matches!(fill.element, 1 | 2 | 4) || !fill.address.is_multiple_of(u64::from(fill.element)) {
         return Err(INVALID_VALUE);
     }
@@ -130,7 +130,7 @@ fn check_fill(process: &Process, session: &Session, fill: &Fill) -> CudaResult {
     }
     let width = (fill.width as u64).checked_mul(u64::from(fill.element)).ok_or(INVALID_VALUE)?;
     let rows = (fill.pitch as u64).checked_mul(fill.height as u64 - 1).ok_or(INVALID_VALUE)?;
-    check_range(process, session, fill.address, rows.checked_add(width).ok_or(INVALID_VALUE)?)
+    check_reachable(process, session, fill.address, rows.checked_add(width).ok_or(INVALID_VALUE)?)
 }
 
 /// Waits for and writes of words: each word is device memory of its length.

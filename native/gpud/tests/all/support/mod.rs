@@ -66,7 +66,10 @@ pub struct Gpud {
     /// Of its certificate, where it listens with TLS.
     pub pin: Option<[u8; 32]>,
     pub state: PathBuf,
+    /// UUID of its first device.
     pub device: String,
+    /// Of all.
+    pub devices: Vec<String>,
     /// Under which name tokens address it.
     pub server_id: String,
 }
@@ -115,8 +118,10 @@ impl Gpud {
         assert_eq!(ready["ready"], "gpud");
         let address = ready["address"].as_str().expect("address").parse().expect("address");
         let pin = ready["tlsFingerprint"].as_str().map(pin_of);
-        let device = devices[0]["uuid"].as_str().expect("uuid").to_owned();
-        Gpud { child, address, pin, state, device, server_id: server_id.to_owned() }
+        let uuid = |device: &Value| device["uuid"].as_str().expect("uuid").to_owned();
+        let devices: Vec<String> = devices.as_array().expect("a list").iter().map(uuid).collect();
+        let device = devices[0].clone();
+        Gpud { child, address, pin, state, device, devices, server_id: server_id.to_owned() }
     }
 
     /// Claims of a good token for a lease with this much memory.

@@ -1,5 +1,7 @@
 //! The backend on a stand-in for the driver, whose work ends when the test says so.
 
+mod peers;
+
 use super::loader::{Driver, Handle, Pointer, Status};
 use super::{CudaDevice, Function, INVALID_VALUE, LIGHT_BYTES, Loaded, Memory, Shareable, Shared, Staging, Turn, lock};
 use crate::device::{Device, LONG};
@@ -177,6 +179,15 @@ fn driver() -> &'static Driver {
         host_alloc,
         device_attribute,
         context_set_limit,
+        context_set: peers::context_set,
+        address_reserve: peers::address_reserve,
+        granularity: peers::granularity,
+        memory_create: peers::memory_create,
+        memory_release: peers::memory_release,
+        memory_export: peers::memory_export,
+        memory_import: peers::memory_import,
+        memory_map: peers::memory_map,
+        memory_unmap: peers::memory_unmap,
         ..Driver::idle()
     })
 }
@@ -217,13 +228,21 @@ const STREAMS: [StreamId; 2] = [StreamId(7), StreamId(8)];
 
 impl Bench {
     fn new() -> Bench {
+        Bench::in_context(0)
+    }
+
+    /// The device of a process of its own, which is named by its context.
+    fn in_context(context: usize) -> Bench {
         let lanes: [&'static Lane; 2] = std::array::from_fn(|_| &*Box::leak(Box::<Lane>::default()));
         let handle = |lane: &'static Lane| Shareable(std::ptr::from_ref(lane).cast_mut().cast());
         let shared = Shared {
             driver: driver(),
-            context: Shareable(std::ptr::null_mut()),
-            device: 0,
+            context: Shareable(std::ptr::without_provenance_mut(context)),
+            device: context as i32,
             memory: Mutex::new(None::<Memory>),
+            shares: AtomicBool::new(false),
+            lending: Mutex::default(),
+            borrowed: Mutex::default(),
             backing: Arc::default(),
             staging: Mutex::new(Staging::new(driver())),
             outgoing: Default::default(),
