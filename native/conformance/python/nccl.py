@@ -138,6 +138,17 @@ def one_rank(device, identity, rank):
     assert number.value == 42
     other = c_void_p()
     assert nccl.ncclCommSplit(comm, 0, 0, byref(other), None) == INVALID_USAGE
+    # What is left without the other rank, which it is told by its own.
+    one = (c_int * 1)(rank)
+    assert nccl.ncclCommShrink(comm, one, 1, byref(other), None, 0) == INVALID_ARGUMENT
+    one[0] = 1 - rank
+    ok(nccl.ncclCommShrink(comm, one, 1, byref(other), None, 1))
+    for asked, answer in ((nccl.ncclCommCount, 1), (nccl.ncclCommUserRank, 0)):
+        ok(asked(other, byref(number)))
+        assert number.value == answer
+    ok(reduce(other, device, sums, sums, 2))
+    assert device.download(sums, 2) == [8, 4]
+    ok(nccl.ncclCommDestroy(other))
     ok(nccl.ncclCommDestroy(comm))
     assert reduce(comm, device, sums, sums, 2) != 0
 

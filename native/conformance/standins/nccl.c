@@ -196,6 +196,21 @@ int ncclCommInitRankConfig(struct comm **comm, int ranks, ncclUniqueId id, int r
     return ncclCommInitRank(comm, ranks, id, rank);
 }
 
+/* Of what is left there is one rank here: it needs nobody. */
+int ncclCommShrink(struct comm *comm, const int *excluded, int count, struct comm **made, const struct config *config,
+                   int flags) {
+    if (!comm || comm->magic != 0xc033 || !excluded || config || flags & ~1)
+        return INVALID_ARGUMENT;
+    if (comm->ranks - count != 1)
+        return INVALID_USAGE;
+    for (int at = 0; at < count; at++)
+        if (excluded[at] < 0 || excluded[at] >= comm->ranks || excluded[at] == comm->rank)
+            return INVALID_ARGUMENT;
+    ncclUniqueId id;
+    int status = ncclGetUniqueId(&id);
+    return status ? status : ncclCommInitRank(made, 1, id, 0);
+}
+
 int ncclCommCount(struct comm *comm, int *count) {
     *count = comm->ranks;
     return OK;

@@ -27,6 +27,7 @@ join ncclCommInitRank(new comm, i32 ranks, block:128 id, i32 rank)
 join ncclCommInitRankConfig(new comm, i32 ranks, block:128 id, i32 rank, config config)
 join ncclCommInitRankScalable(new comm, i32 ranks, i32 rank, dim ids, in:128*ids id, config config)
 join ncclCommSplit(object comm, i32 colour, i32 key, new newcomm, config config)
+join ncclCommShrink(object comm, in:4*excluded ranks, dim excluded, new newcomm, config config, enum flags)
 local ncclCommInitAll(any comms, i32 count, any ordinals)
 local ncclCommCuDevice(any comm, any device)
 read ncclCommCount(object comm, out:4 count)
@@ -49,8 +50,8 @@ run ncclBcast(device buffer, u64 count, enum type, i32 root, object comm, stream
 run nccl{AllGather,AlltoAll}(device source, device target, u64 count, enum type, object comm, stream stream)
 run nccl{Gather,Scatter}(device source, device target, u64 count, enum type, i32 root, object comm, stream stream)
 run nccl{Send,Recv}(device buffer, u64 count, enum type, i32 peer, object comm, stream stream)
-refused windows, signals and what kernels do with communicators need memory that GPUs share, and communicators that grow, shrink or pause are not served yet:
-ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommRevoke ncclCommShrink ncclCommSuspend
+refused windows, signals and what kernels do with communicators need memory that GPUs share, and communicators that grow or pause are not served yet:
+ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommRevoke ncclCommSuspend
 ncclCommWindowDeregister ncclCommWindowRegister ncclDevCommCreate ncclDevCommDestroy
 ncclGetLsaMultimemDevicePointer ncclGetPeerDevicePointer ncclGroupSimulateEnd ncclPutSignal ncclSignal
 ncclWaitSignal ncclWinGetUserPtr
