@@ -81,6 +81,20 @@ pub const OPERATIONS: &[Operation] = &[
          that the welcome names as a peer. The nonce of the other one's welcome says which, and that the client has it. \
          Refused where it has been asked for before.",
     ),
+    posted(
+        14,
+        "PeerMark",
+        &[("mark", U64), ("stream", U64), ("event", U64)],
+        "Another device of the client will ask when this has passed: the event's newest recording, or with event 0 all that \
+         the stream holds. A mark is a number that is used once.",
+    ),
+    posted(
+        15,
+        "PeerWait",
+        &[("stream", U64), ("nonce", Text), ("mark", U64)],
+        "Later work of the stream waits for a mark of the linked session with this nonce; it waits no more when that session \
+         has ended.",
+    ),
     posted(9, "CreditReturn", &[("bytes", U64)], "Idle credit goes back to the lease, as the answer to a recall."),
     posted(20, "Goodbye", &[], "The client process ends in order; the session is closed and nothing is kept."),
     // Bulk copies: the data travel on lanes

@@ -12,8 +12,8 @@ use crate::host::Call;
 use crate::objects::{Event, Stream, new_handle};
 use crate::session::Session;
 use sluice_protocol::messages::{
-    EventCreate, EventDestroy, EventRecord, EventSynchronize, HostFunction, StreamCreate, StreamDestroy,
-    StreamWaitEvent,
+    EventCreate, EventDestroy, EventRecord, EventSynchronize, HostFunction, PeerMark, PeerWait, StreamCreate,
+    StreamDestroy, StreamWaitEvent,
 };
 use std::sync::Arc;
 
@@ -100,9 +100,8 @@ pub(super) fn settle_pair(device: Device, on: usize, pair: (Device, Device)) -> 
 pub(super) struct Direct {
     home: Device,
     on: usize,
-    /// The copy is in no stream: it comes after what is in the default streams of both and of the current device, and is
-    /// done when the call returns.
-    of_none: bool,
+    /// The copy is in no stream: it comes between what is in the default streams of both and of the current device.
+    among: Option<[Device; 3]>,
 }
 
 /// See [`Direct`]; of the target and the source, the devices and the addresses.
@@ -123,19 +122,46 @@ pub(super) fn direct(
     if !owner.lends(address, 0) || !own.reach(&owner) {
         return Ok(None);
     }
-    if of_none {
-        settle(current, on)?;
-        stream::synchronize(other, stream::LEGACY)?;
+    let among = of_none.then_some([pair.0, pair.1, current]);
+    for other in among.into_iter().flatten() {
+        capture::refuse(home, on)?;
+        follow(home, stream::LEGACY, (other, stream::LEGACY))?;
     }
-    Ok(Some(Direct { home, on, of_none }))
+    Ok(Some(Direct { home, on, among }))
 }
 
 impl Direct {
     /// Issues the copy.
     pub fn run(self, copy: impl FnOnce(Device, usize) -> CudaResult) -> CudaResult {
         copy(self.home, self.on)?;
-        if self.of_none { stream::synchronize(self.home, self.on) } else { Ok(()) }
+        let others = self.among.into_iter().flatten();
+        others.into_iter().try_for_each(|other| follow(other, stream::LEGACY, (self.home, stream::LEGACY)))
     }
+}
+
+/// What a stream is given from now on comes after what one of another device holds now; their servers see to it where they
+/// are one, else this waits.
+fn follow(device: Device, on: usize, there: (Device, usize)) -> CudaResult {
+    if device == there.0 {
+        return Ok(());
+    }
+    there.0.check_lost()?;
+    let (session, owner) = (device.session()?, there.0.session()?);
+    let stream = stream::at_server(there.0, &owner, there.1)?;
+    if owner.progress.is_idle(stream, owner.connection.newest()) {
+        return Ok(());
+    }
+    if session.reach(&owner) {
+        return follow_mark(&session, stream::at_server(device, &session, on)?, &owner, (stream, 0));
+    }
+    settle(there.0, there.1)
+}
+
+/// A stream of one session waits for a stream of another one, or for an event there, without this process.
+fn follow_mark(session: &Session, on: u64, there: &Session, (stream, event): (u64, u64)) -> CudaResult {
+    let mark = new_handle();
+    there.connection.post(&PeerMark { mark, stream, event })?;
+    session.connection.post(&PeerWait { stream: on, nonce: &there.welcome.nonce, mark })
 }
 
 /// The data of a copy whose call returns when they are there: posted, they are for this device's own work; where others
@@ -185,6 +211,9 @@ pub(super) fn wait_event(device: Device, on: usize, event: &Event) -> CudaResult
     }
     let session = device.session()?;
     let stream = stream::at_server(device, &session, on)?;
+    if session.reach(&there) {
+        return follow_mark(&session, stream, &there, (0, event.handle));
+    }
     // The event may be recorded anew before the stream comes to this wait: what it marks now is kept in another one.
     let (waiting, mark) = (new_handle(), new_handle());
     there.connection.post(&StreamCreate { stream: waiting, flags: NON_BLOCKING, priority: 0 })?;

@@ -399,12 +399,12 @@ fn carry_out(
                 && let Err(error) = peers.borrow(call, Channel::from_end(line))
             {
                 let failure = Failure::new(cuda::ERROR_OUT_OF_MEMORY, error.to_string());
-                peers.links.answer(call, Err(failure));
+                peers.links.refuse(call, failure);
             }
         }
         Order::NotLinked { call } => {
             let text = "the other GPU's session is not on this GPU server, or has been asked for before".to_owned();
-            peers.links.answer(call, Err(Failure::new(cuda::ERROR_PEER_ACCESS_UNSUPPORTED, text)));
+            peers.links.refuse(call, Failure::new(cuda::ERROR_PEER_ACCESS_UNSUPPORTED, text));
         }
         Order::Lend => {
             if let Some(line) = descriptors.into_iter().next() {

@@ -6,7 +6,7 @@ use crate::passing::Channel;
 use crate::worker::outbox::Outbox;
 use crate::worker::session::Session;
 use serde::{Deserialize, Serialize};
-use sluice_backend::{Borrower, Device, Part};
+use sluice_backend::{Borrower, Device, HostWork, Part};
 use sluice_protocol::control::PeerLost;
 use sluice_protocol::messages::PeerLinkReply;
 use sluice_protocol::wire::Wire;
@@ -21,6 +21,9 @@ use std::time::Duration;
 
 /// How long the other worker may take to map a part.
 const MAP_TIME: Duration = Duration::from_secs(10);
+
+/// Marks that are kept for others at one time.
+const MOST_MARKS: usize = 1 << 16;
 
 /// From the worker that lends.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +46,10 @@ enum Said {
         address: u64,
         number: u64,
     },
+    /// The answer to [`Heard::Await`].
+    Passed {
+        mark: u64,
+    },
 }
 
 /// From the worker that borrows.
@@ -53,26 +60,139 @@ enum Heard {
     Mapped { refused: Option<String> },
     /// The answer to [`Said::TakeBack`].
     Returned { number: u64 },
+    /// A stream over there waits for this mark.
+    Await { mark: u64 },
 }
 
-/// Calls of the client that wait for a link.
+/// Of a session, what it has with others.
 #[derive(Default)]
-pub struct Links(Mutex<HashMap<u64, Asked>>);
+pub struct Links {
+    /// Calls of the client that wait for a link, and the nonces that they brought.
+    calls: Mutex<HashMap<u64, (ReplyTo<PeerLinkReply>, String)>>,
+    /// Lines to those whose memory this one reaches, by nonce.
+    lines: Mutex<HashMap<String, Arc<Awaited>>>,
+    /// Marks that others ask for.
+    marks: Mutex<HashMap<u64, Mark>>,
+}
 
-/// A call, and the nonce that it brought.
-type Asked = (ReplyTo<PeerLinkReply>, String);
+/// A mark that has passed before anybody asked, or that somebody waits for.
+enum Mark {
+    Passed,
+    Asked(Arc<Channel>),
+}
+
+/// A line on which this device's streams wait for marks of another one's.
+struct Awaited {
+    channel: Arc<Channel>,
+    /// Nothing when the line has ended.
+    waits: Mutex<Option<HashMap<u64, Arc<Wait>>>>,
+}
+
+/// A stream's wait: whether the mark has passed, or what is to go on then.
+#[derive(Default)]
+struct Wait(Mutex<(bool, Option<Done>)>);
+
+impl Wait {
+    /// The stream has come to it.
+    fn reach(&self, go_on: Done) {
+        let now = {
+            let mut state = unpoisoned(&self.0);
+            if state.0 {
+                Some(go_on)
+            } else {
+                state.1 = Some(go_on);
+                None
+            }
+        };
+        now.into_iter().for_each(|go_on| go_on());
+    }
+
+    /// The mark has passed.
+    fn pass(&self) {
+        let go_on = {
+            let mut state = unpoisoned(&self.0);
+            state.0 = true;
+            state.1.take()
+        };
+        go_on.into_iter().for_each(|go_on| go_on());
+    }
+}
 
 impl Links {
     /// This call waits.
     pub fn wait(&self, call: u64, reply: ReplyTo<PeerLinkReply>, nonce: &str) {
-        unpoisoned(&self.0).insert(call, (reply, nonce.to_owned()));
+        unpoisoned(&self.calls).insert(call, (reply, nonce.to_owned()));
     }
 
-    /// Memory of the other session's device is reached now, or will not be. Answers the session's nonce, once.
-    pub fn answer(&self, call: u64, outcome: Result<(), Failure>) -> Option<String> {
-        let (reply, nonce) = unpoisoned(&self.0).remove(&call)?;
+    /// Memory of the other session's device is reached now, over this line, or will not be. Answers the session's nonce,
+    /// once.
+    fn settle(&self, call: u64, outcome: Result<Arc<Awaited>, Failure>) -> Option<String> {
+        let (reply, nonce) = unpoisoned(&self.calls).remove(&call)?;
+        let outcome = outcome.map(|line| drop(unpoisoned(&self.lines).insert(nonce.clone(), line)));
         reply.send(outcome.map(|()| PeerLinkReply));
         Some(nonce)
+    }
+
+    /// There will be no link.
+    pub fn refuse(&self, call: u64, failure: Failure) {
+        self.settle(call, Err(failure));
+    }
+
+    /// Marks that nobody asks for are kept: not too many.
+    pub fn check_room(&self) -> Result<(), Failure> {
+        if unpoisoned(&self.marks).len() < MOST_MARKS {
+            return Ok(());
+        }
+        Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, "too many marks that no other session waits for"))
+    }
+
+    /// What was marked has passed, or never will.
+    pub fn pass(&self, mark: u64) {
+        let mut marks = unpoisoned(&self.marks);
+        let Some(Mark::Asked(channel)) = marks.remove(&mark) else {
+            marks.insert(mark, Mark::Passed);
+            return;
+        };
+        drop(marks);
+        // One that cannot be told waits no more.
+        let _ = channel.send(&Said::Passed { mark }, &[]);
+    }
+
+    /// Somebody waits for a mark, which may be made later.
+    fn ask(&self, mark: u64, channel: &Arc<Channel>) {
+        let mut marks = unpoisoned(&self.marks);
+        if marks.remove(&mark).is_none() {
+            marks.insert(mark, Mark::Asked(Arc::clone(channel)));
+            return;
+        }
+        drop(marks);
+        let _ = channel.send(&Said::Passed { mark }, &[]);
+    }
+
+    /// What a stream does that is to wait for a mark of another session's; None: there is nothing to wait for.
+    pub fn wait_for(&self, nonce: &str, mark: u64) -> Option<HostWork> {
+        let line = Arc::clone(unpoisoned(&self.lines).get(nonce)?);
+        let wait = Arc::<Wait>::default();
+        unpoisoned(&line.waits).as_mut()?.insert(mark, Arc::clone(&wait));
+        // A line that has ended since lets all go on.
+        let _ = line.channel.send(&Heard::Await { mark }, &[]);
+        Some(Box::new(move |go_on| wait.reach(go_on)))
+    }
+}
+
+impl Awaited {
+    fn new(channel: &Arc<Channel>) -> Arc<Awaited> {
+        Arc::new(Awaited { channel: Arc::clone(channel), waits: Mutex::new(Some(HashMap::new())) })
+    }
+
+    fn pass(&self, mark: u64) {
+        let wait = unpoisoned(&self.waits).as_mut().and_then(|waits| waits.remove(&mark));
+        wait.into_iter().for_each(|wait| wait.pass());
+    }
+
+    fn end(&self) {
+        let waits = unpoisoned(&self.waits).take();
+        waits.into_iter().flatten().for_each(|(_, wait)| wait.pass());
     }
 }
 
@@ -81,6 +201,7 @@ type Done = Box<dyn FnOnce() + Send>;
 /// The other worker, as the device that lends sees it.
 struct Line {
     channel: Arc<Channel>,
+    links: Arc<Links>,
     /// Answers to parts, which are handed over one at a time.
     mapped: Mutex<Receiver<Option<String>>>,
     /// What was asked back, by number; nothing when the other worker is gone.
@@ -137,6 +258,7 @@ impl Line {
         while let Ok(Some((heard, _))) = self.channel.receive::<Heard>() {
             match heard {
                 Heard::Mapped { refused } => drop(answers.send(refused)),
+                Heard::Await { mark } => self.links.ask(mark, &self.channel),
                 Heard::Returned { number } => {
                     let done = unpoisoned(&self.asked).as_mut().and_then(|asked| asked.remove(&number));
                     done.into_iter().for_each(|done| done());
@@ -172,7 +294,8 @@ impl Peers {
         let (channel, device) = (Arc::new(channel), Arc::clone(&self.device));
         let (answers, mapped) = std::sync::mpsc::channel();
         let (mapped, asked) = (Mutex::new(mapped), Mutex::new(Some(BTreeMap::new())));
-        let line = Arc::new(Line { channel: Arc::clone(&channel), mapped, asked, next: AtomicU64::new(0) });
+        let links = Arc::clone(&self.links);
+        let line = Arc::new(Line { channel: Arc::clone(&channel), links, mapped, asked, next: AtomicU64::new(0) });
         let hearing = Arc::clone(&line);
         std::thread::Builder::new().name("peer-hears".to_owned()).spawn(move || hearing.hear(&answers))?;
         std::thread::Builder::new().name("peer-lends".to_owned()).spawn(move || {
@@ -192,6 +315,7 @@ impl Peers {
         let outbox = Arc::clone(&self.outbox);
         std::thread::Builder::new().name("peer-borrows".to_owned()).spawn(move || {
             let (channel, mut borrowed, mut reached) = (Arc::new(channel), BTreeSet::new(), None);
+            let awaited = Awaited::new(&channel);
             while let Ok(Some((said, memory))) = channel.receive::<Said>() {
                 match said {
                     Said::Part { range, address, bytes } => {
@@ -207,9 +331,10 @@ impl Peers {
                         };
                         let _ = channel.send(&Heard::Mapped { refused }, &[]);
                     }
-                    Said::Ready => reached = links.answer(call, Ok(())),
+                    Said::Ready => reached = links.settle(call, Ok(Arc::clone(&awaited))),
+                    Said::Passed { mark } => awaited.pass(mark),
                     Said::Refused { code, text } => {
-                        links.answer(call, Err(Failure::new(code, text)));
+                        links.refuse(call, Failure::new(code, text));
                         break;
                     }
                     Said::TakeBack { address, number } => {
@@ -221,7 +346,8 @@ impl Peers {
                 }
             }
             let gone = "the worker of the other GPU is gone".to_owned();
-            links.answer(call, Err(Failure::new(cuda::ERROR_PEER_ACCESS_UNSUPPORTED, gone)));
+            links.refuse(call, Failure::new(cuda::ERROR_PEER_ACCESS_UNSUPPORTED, gone));
+            awaited.end();
             borrowed.into_iter().for_each(|address| device.give_back(address, Box::new(|| ())));
             if let Some(nonce) = reached {
                 let mut payload = Vec::new();

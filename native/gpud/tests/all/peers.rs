@@ -2,7 +2,7 @@
 
 use crate::support::{ADD_ONE, BASE64URL, Client, Gpud, hello_on, key, range, sign};
 use base64::Engine as _;
-use sluice_protocol::control::PeerLost;
+use sluice_protocol::control::{HostReached, PeerLost};
 use sluice_protocol::messages as m;
 use sluice_protocol::{Failure, PEER_MEMORY, Reader, Wire, opcode};
 use std::time::{Duration, Instant};
@@ -94,6 +94,55 @@ fn the_end_of_a_session_ends_what_it_lent_and_nothing_else() {
     // A kernel meets it as any memory that is gone.
     two.first.launch(1, 1, 256, &lent.to_le_bytes());
     assert_eq!(two.first.call(&m::ContextSynchronize).expect_err("gone").code, ILLEGAL_ADDRESS);
+}
+
+#[test]
+fn a_stream_waits_for_what_another_device_was_given_before() {
+    let mut two = Two::new(&[], [&[PEER_MEMORY]; 2]);
+    two.link().expect("linked");
+    two.first.load(1, ADD_ONE).expect("loaded");
+    let own = two.first.alloc(1024).expect("allocated");
+    let nonce = two.second.welcome.nonce.clone();
+    // What is marked before it is asked for, after it, and never.
+    for (mark, early) in [(1, true), (2, false)] {
+        if early {
+            two.second.send(&m::PeerMark { mark, stream: 0, event: 0 });
+            two.second.call(&m::ContextSynchronize).expect("passed");
+        }
+        two.first.send(&m::PeerWait { stream: 0, nonce: &nonce, mark });
+        two.first.launch(1, 1, 256, &own.to_le_bytes());
+        if !early {
+            two.second.send(&m::PeerMark { mark, stream: 0, event: 0 });
+        }
+        two.first.call(&m::ContextSynchronize).expect("went on");
+    }
+    // Of an event it is the newest recording when it is marked: the next one is behind what waits here.
+    two.second.send(&m::EventCreate { event: 16, flags: 2 });
+    two.second.send(&m::HostFunction { function: 7, stream: 0 });
+    two.second.send(&m::EventRecord { event: 16, stream: 0 });
+    two.second.send(&m::PeerMark { mark: 3, stream: 0, event: 16 });
+    let reached =
+        HostReached::take(&mut Reader::new(&two.second.notice(opcode::HOST_REACHED).payload)).expect("notice");
+    two.second.send(&m::HostFunction { function: 8, stream: 0 });
+    two.second.send(&m::EventRecord { event: 16, stream: 0 });
+    two.first.send(&m::PeerWait { stream: 0, nonce: &nonce, mark: 3 });
+    two.first.launch(1, 1, 256, &own.to_le_bytes());
+    assert_eq!(two.first.call(&m::StreamQuery { stream: 0 }).expect("asked").ready, 0, "it waits");
+    two.second.send(&m::HostReturned { ticket: reached.ticket });
+    two.first.call(&m::ContextSynchronize).expect("went on");
+    // The end of the other session is the end of the wait.
+    two.second.send(&m::PeerMark { mark: 4, stream: 0, event: 0 });
+    two.first.send(&m::PeerWait { stream: 0, nonce: &nonce, mark: 4 });
+    two.first.launch(1, 1, 256, &own.to_le_bytes());
+    assert_eq!(
+        two.first.call(&m::StreamQuery { stream: 0 }).expect("asked").ready,
+        0,
+        "the second function has not ended"
+    );
+    two.second.send(&m::Goodbye);
+    assert_eq!(two.first.read(own, 4).expect("went on"), [4, 0, 0, 0]);
+    two.first.send(&m::PeerWait { stream: 0, nonce: &nonce, mark: 5 });
+    two.first.call(&m::ContextSynchronize).expect("nobody is waited for");
 }
 
 #[test]

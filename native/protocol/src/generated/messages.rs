@@ -89,6 +89,50 @@ impl<'a> CallRequest<'a> for PeerLink<'a> {
     type Reply = PeerLinkReply;
 }
 
+/// Another device of the client will ask when this has passed: the event's newest recording, or with event 0 all that the stream holds. A mark is a number that is used once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerMark {
+    pub mark: u64,
+    pub stream: u64,
+    pub event: u64,
+}
+impl<'a> Wire<'a> for PeerMark {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.mark.put(out);
+        self.stream.put(out);
+        self.event.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { mark: Wire::take(reader)?, stream: Wire::take(reader)?, event: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PeerMark {
+    const OPCODE: u16 = 14;
+}
+
+/// Later work of the stream waits for a mark of the linked session with this nonce; it waits no more when that session has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerWait<'a> {
+    pub stream: u64,
+    pub nonce: &'a str,
+    pub mark: u64,
+}
+impl<'a> Wire<'a> for PeerWait<'a> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.stream.put(out);
+        self.nonce.put(out);
+        self.mark.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { stream: Wire::take(reader)?, nonce: Wire::take(reader)?, mark: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PeerWait<'a> {
+    const OPCODE: u16 = 15;
+}
+
 /// Idle credit goes back to the lease, as the answer to a recall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreditReturn {

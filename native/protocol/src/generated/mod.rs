@@ -13,6 +13,8 @@ pub fn name(opcode: u16) -> Option<&'static str> {
     match opcode {
         6 => Some("Rebind"),
         7 => Some("PeerLink"),
+        14 => Some("PeerMark"),
+        15 => Some("PeerWait"),
         9 => Some("CreditReturn"),
         20 => Some("Goodbye"),
         96 => Some("BulkIn"),
@@ -96,6 +98,10 @@ pub trait Handler {
     fn rebind(&mut self, thread: u32, request: Rebind<'_>, reply: ReplyTo<RebindReply>);
     /// This session's device reaches the memory of another session's from now on: of this client, on a device of this server that the welcome names as a peer. The nonce of the other one's welcome says which, and that the client has it. Refused where it has been asked for before.
     fn peer_link(&mut self, thread: u32, request: PeerLink<'_>, reply: ReplyTo<PeerLinkReply>);
+    /// Another device of the client will ask when this has passed: the event's newest recording, or with event 0 all that the stream holds. A mark is a number that is used once.
+    fn peer_mark(&mut self, thread: u32, request: PeerMark) -> Result<(), Failure>;
+    /// Later work of the stream waits for a mark of the linked session with this nonce; it waits no more when that session has ended.
+    fn peer_wait(&mut self, thread: u32, request: PeerWait<'_>) -> Result<(), Failure>;
     /// Idle credit goes back to the lease, as the answer to a recall.
     fn credit_return(&mut self, thread: u32, request: CreditReturn) -> Result<(), Failure>;
     /// The client process ends in order; the session is closed and nothing is kept.
@@ -273,6 +279,16 @@ pub fn dispatch<H: Handler>(
             reader.finish()?;
             handler.peer_link(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
             Ok(Ok(()))
+        }
+        14 => {
+            let request = PeerMark::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.peer_mark(thread, request))
+        }
+        15 => {
+            let request = PeerWait::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.peer_wait(thread, request))
         }
         9 => {
             let request = CreditReturn::take(&mut reader)?;
