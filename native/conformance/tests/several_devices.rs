@@ -133,6 +133,7 @@ fn a_lease_of_two_gpus_is_two_devices_of_one_process() {
     events_order_their_streams(first, second, a, b);
     each_reaches_the_memory_of_the_other(first, second);
     copies_between_them_are_work_of_a_stream(first, second);
+    a_copy_as_pytorch_makes_it_waits_for_nothing(first, second);
     memory_that_the_program_maps_is_copied_through_it(first, second);
     what_is_of_the_other_is_refused(first, second, a, b);
     a_blocked_device_does_not_stop_the_other(first, second, b);
@@ -361,6 +362,43 @@ fn copies_between_them_are_work_of_a_stream(first: Held, second: Held) {
         for address in [from, to, gate] {
             assert_eq!(sluice_cuMemFree_v2(address), 0);
         }
+    }
+}
+
+/// In the default streams of both devices, with an event to either side of it.
+fn a_copy_as_pytorch_makes_it_waits_for_nothing(first: Held, second: Held) {
+    let (from, to, words) = (first.alloc(1 << 20), second.alloc(1 << 20), 1 << 18);
+    let (before, after) = (event(second), event(first));
+    let rounds = |count: u32| {
+        for _ in 0..count {
+            first.make_current();
+            assert_eq!(launch(first.function, 0, from, words as u32, 1), 0);
+            // SAFETY: events, streams and memory of this process.
+            unsafe {
+                second.make_current();
+                assert_eq!(sluice_cuEventRecord(before, 0), 0);
+                first.make_current();
+                assert_eq!(sluice_cuStreamWaitEvent(0, before, 0), 0);
+                assert_eq!(sluice_cuMemcpyAsync(to, from, words * 4, 0), 0);
+                assert_eq!(sluice_cuEventRecord(after, 0), 0);
+                second.make_current();
+                assert_eq!(sluice_cuStreamWaitEvent(0, after, 0), 0);
+            }
+            assert_eq!(launch(second.function, 0, to, words as u32, 1), 0);
+        }
+    };
+    first.make_current();
+    fill(from, 0, words);
+    rounds(2);
+    ask(&json!({ "op": "trace", "on": true }));
+    rounds(20);
+    let traced = ask(&json!({ "op": "trace", "on": false }));
+    assert_eq!(traced["blocking"], 0, "{traced}");
+    assert!(download(to, words).iter().all(|word| *word == 23), "22 additions there, and one here");
+    // SAFETY: made here.
+    unsafe {
+        assert_eq!((sluice_cuEventDestroy_v2(before), sluice_cuEventDestroy_v2(after)), (0, 0));
+        assert_eq!((sluice_cuMemFree_v2(from), sluice_cuMemFree_v2(to)), (0, 0));
     }
 }
 
