@@ -84,9 +84,8 @@ pub const OPERATIONS: &[Operation] = &[
     posted(
         14,
         "PeerMark",
-        &[("mark", U64), ("stream", U64), ("event", U64)],
-        "Another device of the client will ask when this has passed: the event's newest recording, or with event 0 all that \
-         the stream holds. A mark is a number that is used once.",
+        &[("mark", U64), ("stream", U64)],
+        "Another device of the client will ask when all that the stream holds has run. A mark is a number that is used once.",
     ),
     posted(
         15,

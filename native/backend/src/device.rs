@@ -198,6 +198,9 @@ pub trait Device: Send + Sync {
     fn destroy_stream(&self, stream: StreamId) -> CudaResult<()>;
     /// Calls back when everything issued to the stream before has run.
     fn synchronize_stream(&self, stream: StreamId, done: Done<()>) -> CudaResult<()>;
+    /// Calls back when everything issued to the stream before has run, also after a failure, which is kept for who asks for
+    /// it.
+    fn mark(&self, stream: StreamId, passed: Box<dyn FnOnce() + Send>) -> CudaResult<()>;
     /// `Ok(false)` while work is running.
     fn query_stream(&self, stream: StreamId) -> CudaResult<bool>;
     /// Makes later work of the stream wait for the event's latest recording.

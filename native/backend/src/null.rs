@@ -342,6 +342,11 @@ impl Device for NullDevice {
         self.timeline.synchronize_stream(stream, done)
     }
 
+    fn mark(&self, stream: StreamId, passed: Box<dyn FnOnce() + Send>) -> CudaResult<()> {
+        self.record("mark", stream, 0, false);
+        self.timeline.mark(stream, passed)
+    }
+
     fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
         self.record("query-stream", stream, 0, true);
         self.timeline.query_stream(stream)

@@ -278,6 +278,14 @@ impl Timeline {
         Ok(())
     }
 
+    /// Runs `job` once everything issued to the stream so far has run, also after a failure, which it does not tell.
+    pub fn mark(&self, stream: StreamId, job: Box<dyn FnOnce() + Send>) -> CudaResult<()> {
+        let mut state = self.shared.lock();
+        let tails = state.before(stream)?;
+        self.shared.attach(state, &tails, Work::Marker, vec![Notice::Quiet(job)]);
+        Ok(())
+    }
+
     /// Whether everything issued to the stream so far has run.
     pub fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
         let mut state = self.shared.lock_told();
@@ -434,6 +442,14 @@ impl State {
     }
 }
 
+/// Of work that somebody answers.
+enum Answer {
+    /// Whoever starts it has not come back.
+    Starting,
+    Early(CudaResult<()>),
+    Awaited,
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -588,27 +604,44 @@ impl Shared {
             let outcome = match (work, failed) {
                 (_, Some(failure)) => Err(failure),
                 (Some(Work::Light(job)), None) => run(job),
-                (Some(Work::Later(start)), None) => {
+                (Some(Work::Later(start)), None) => match self.start_later(id, start) {
+                    Some(outcome) => outcome,
                     // The node stays in the table until the answer has come.
-                    self.start_later(id, start);
-                    state = self.lock();
-                    continue;
-                }
+                    None => {
+                        state = self.lock();
+                        continue;
+                    }
+                },
                 _ => Ok(()),
             };
             state = self.finish(id, outcome, &mut turn);
         }
     }
 
-    fn start_later(self: &Arc<Self>, id: u64, start: Later) {
+    /// Starts work that somebody answers later; the outcome of work that has ended by then: many of them in a row are not
+    /// ended inside one another.
+    fn start_later(self: &Arc<Self>, id: u64, start: Later) -> Option<CudaResult<()>> {
         let shared = Arc::downgrade(self);
+        let answer = Arc::new(Mutex::new(Answer::Starting));
+        let answered = Arc::clone(&answer);
         start(Box::new(move |outcome| {
+            let mut answer = answered.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*answer, Answer::Starting) {
+                *answer = Answer::Early(outcome);
+                return;
+            }
+            drop(answer);
             if let Some(shared) = shared.upgrade() {
                 let mut turn = Vec::new();
                 let state = shared.finish(id, outcome, &mut turn);
                 shared.start(state, turn, false);
             }
         }));
+        let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *answer, Answer::Awaited) {
+            Answer::Early(outcome) => Some(outcome),
+            _ => None,
+        }
     }
 
     /// Takes out a node that has run, tells who waited for it, and collects the nodes that it set free.
@@ -784,6 +817,24 @@ mod tests {
         (0..200).for_each(|number| log(&timeline, A, &list, number));
         assert_eq!(wait(&timeline, A).recv_timeout(LONG), Ok(Ok(())));
         assert_eq!(*list.lock().expect("list"), (0..200).collect::<Vec<_>>());
+    }
+
+    /// So many host functions that let the stream go on at once would not fit into a stack inside one another.
+    #[test]
+    fn work_that_is_answered_at_once_is_ended_where_it_was_started() {
+        let (timeline, _) = timeline(1);
+        let release = hold(&timeline, A);
+        for _ in 0..20_000 {
+            timeline.submit_host(A, Box::new(|go_on| go_on())).expect("queued");
+        }
+        let (passed, marked) = channel();
+        let tell = move || {
+            let _ = passed.send(());
+        };
+        timeline.mark(A, Box::new(tell)).expect("marked");
+        assert!(marked.recv_timeout(SHORT).is_err());
+        drop(release);
+        assert_eq!(marked.recv_timeout(LONG), Ok(()));
     }
 
     #[test]

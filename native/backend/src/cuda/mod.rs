@@ -1020,6 +1020,11 @@ impl Device for CudaDevice {
         self.after(self.stream(stream)?, |_| (), done)
     }
 
+    fn mark(&self, stream: StreamId, passed: Box<dyn FnOnce() + Send>) -> CudaResult<()> {
+        self.shared.enter()?;
+        self.after(self.stream(stream)?, |_| (), Box::new(move |_| passed()))
+    }
+
     fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
         // SAFETY: a stream of this context.

@@ -629,6 +629,10 @@ impl Device for SoftDevice {
         self.timeline.synchronize_stream(stream, done)
     }
 
+    fn mark(&self, stream: StreamId, passed: Box<dyn FnOnce() + Send>) -> CudaResult<()> {
+        self.timeline.mark(stream, passed)
+    }
+
     fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
         self.timeline.query_stream(stream)
     }

@@ -1,6 +1,6 @@
 //! Between the devices of a lease. Each has a worker of its own: on one server they reach each other's memory where the
-//! devices can; else, and from server to server, memory travels through this process. A stream's wait for an event of
-//! another device is kept here.
+//! devices can, and tell each other how far their work is; else, and from server to server, memory travels through this
+//! process, and a stream's wait for an event of another device is kept here.
 
 use super::context::Current;
 use super::copy::{from_device, to_device};
@@ -146,28 +146,35 @@ fn follow(device: Device, on: usize, there: (Device, usize)) -> CudaResult {
         return Ok(());
     }
     there.0.check_lost()?;
+    if device.any_session().is_none() || there.0.any_session().is_none() {
+        // Neither has had work.
+        return Ok(());
+    }
     let (session, owner) = (device.session()?, there.0.session()?);
     let stream = stream::at_server(there.0, &owner, there.1)?;
     if owner.progress.is_idle(stream, owner.connection.newest()) {
         return Ok(());
     }
     if session.reach(&owner) {
-        return follow_mark(&session, stream::at_server(device, &session, on)?, &owner, (stream, 0));
+        return follow_mark(&session, stream::at_server(device, &session, on)?, &owner, stream);
     }
     settle(there.0, there.1)
 }
 
-/// A stream of one session waits for a stream of another one, or for an event there, without this process.
-fn follow_mark(session: &Session, on: u64, there: &Session, (stream, event): (u64, u64)) -> CudaResult {
+/// A stream of one session waits for what one of another session holds now, without this process.
+fn follow_mark(session: &Session, on: u64, there: &Session, stream: u64) -> CudaResult {
     let mark = new_handle();
-    there.connection.post(&PeerMark { mark, stream, event })?;
+    there.connection.post(&PeerMark { mark, stream })?;
     session.connection.post(&PeerWait { stream: on, nonce: &there.welcome.nonce, mark })
 }
 
-/// The data of a copy whose call returns when they are there: posted, they are for this device's own work; where others
-/// reach its memory they have to have arrived.
-pub(super) fn arrive(device: Device, session: &Session, on: usize) -> CudaResult {
-    if session.is_lent() { stream::synchronize(device, on) } else { Ok(()) }
+/// Behind a copy whose call returns when it is done: that of short ones to the device is posted, which is soon enough for
+/// the device's own work; where others reach its memory, they have to have run.
+pub(super) fn arrived(device: Device) -> CudaResult {
+    match device.session_now() {
+        Some(session) if session.is_lent() => stream::synchronize(device, stream::LEGACY),
+        _ => Ok(()),
+    }
 }
 
 /// Copies from one device to another; done when it returns.
@@ -196,8 +203,8 @@ pub(super) fn copy(
     stream::synchronize(to, copies(to))
 }
 
-/// A stream waits for the newest record of another device's event: its server comes to a function of this process, which
-/// waits for the event and lets the stream go on. Nobody waits here.
+/// A stream waits for the newest record of another device's event. Where that is on another server, this one comes to a
+/// function of this process, which waits for the event and lets the stream go on. Nobody waits here.
 pub(super) fn wait_event(device: Device, on: usize, event: &Event) -> CudaResult {
     capture::refuse_captured(device.process, event)?;
     capture::refuse(device, on)?;
@@ -211,11 +218,15 @@ pub(super) fn wait_event(device: Device, on: usize, event: &Event) -> CudaResult
     }
     let session = device.session()?;
     let stream = stream::at_server(device, &session, on)?;
+    // The event may be recorded anew before the stream comes to this wait: what it marks now a stream of its own waits for.
+    let waiting = new_handle();
     if session.reach(&there) {
-        return follow_mark(&session, stream, &there, (0, event.handle));
+        there.connection.post(&StreamCreate { stream: waiting, flags: NON_BLOCKING, priority: 0 })?;
+        there.connection.post(&StreamWaitEvent { stream: waiting, event: event.handle })?;
+        follow_mark(&session, stream, &there, waiting)?;
+        return there.connection.post(&StreamDestroy { stream: waiting });
     }
-    // The event may be recorded anew before the stream comes to this wait: what it marks now is kept in another one.
-    let (waiting, mark) = (new_handle(), new_handle());
+    let mark = new_handle();
     there.connection.post(&StreamCreate { stream: waiting, flags: NON_BLOCKING, priority: 0 })?;
     there.connection.post(&StreamWaitEvent { stream: waiting, event: event.handle })?;
     there.connection.post(&EventCreate { event: mark, flags: NO_TIMING })?;

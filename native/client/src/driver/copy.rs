@@ -61,7 +61,7 @@ pub(super) unsafe fn to_device(
     unsafe { put_on_device(device, target, source, bytes, on, Return::Copied) }
 }
 
-unsafe fn put_on_device(
+pub(super) unsafe fn put_on_device(
     device: Device,
     target: u64,
     source: *const c_void,
@@ -112,7 +112,7 @@ unsafe fn put_on_device(
         let address = target + (index * CHUNK_BYTES) as u64;
         session.connection.post(&CopyToDevice { address, stream, data: chunk })?;
     }
-    if when == Return::Copied { across::arrive(device, &session, on) } else { Ok(()) }
+    Ok(())
 }
 
 /// Device to host: the data are there when this returns.
@@ -260,8 +260,10 @@ fn fill(device: Device, address: u64, pattern: u32, width: u8, count: usize, on:
 }
 
 pub unsafe fn cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) -> CudaResult {
+    let device = current()?;
     // SAFETY: as the caller's.
-    unsafe { to_device(current()?, target, source, bytes, 0) }
+    unsafe { to_device(device, target, source, bytes, 0)? };
+    across::arrived(device)
 }
 
 pub unsafe fn cuMemcpyHtoDAsync_v2(target: u64, source: *const c_void, bytes: usize, stream: usize) -> CudaResult {
@@ -414,7 +416,8 @@ pub unsafe fn cuMemcpyBatchAsync_v2(
 
 pub unsafe fn cuMemcpy(target: u64, source: u64, bytes: usize) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { copy(target, source, bytes, 0, Return::Copied) }
+    unsafe { copy(target, source, bytes, 0, Return::Copied)? };
+    across::arrived(current()?)
 }
 
 pub unsafe fn cuMemsetD8_v2(address: u64, value: u8, count: usize) -> CudaResult {

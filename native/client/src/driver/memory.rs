@@ -157,7 +157,7 @@ pub(super) fn check_reachable(
         && let Some(owner) = process.device_at(address).and_then(Device::any_session)
         && owner.generation != session.generation
         && owner.lends(address, bytes)
-        && session.reaches(&owner)
+        && session.reach(&owner)
     {
         return Ok(());
     }

@@ -5,7 +5,7 @@
 
 use super::abi::{Copy2D, Copy3D};
 use super::across::{self, Turn};
-use super::copy::{Return, from_device, get_from_device, is_device, on_device, to_device};
+use super::copy::{Return, from_device, get_from_device, is_device, on_device, put_on_device};
 use super::graph::layout;
 use super::memory::{check_range, check_reachable, is_pinned};
 use super::{capture, context, current, stream};
@@ -134,7 +134,7 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
         return unsafe {
             match (target.device, source.device) {
                 (true, true) => on_device(device, target.start, source.start, bytes, on),
-                (true, false) => to_device(device, target.start, source.start as *const c_void, bytes, on),
+                (true, false) => put_on_device(device, target.start, source.start as *const c_void, bytes, on, when),
                 (false, true) => get_from_device(device, target.start as *mut c_void, source.start, bytes, on, when),
                 (false, false) => on_host(device, target, source, extent, on),
             }
@@ -198,7 +198,9 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
                     if extent.width as usize > CHUNK_BYTES {
                         let data = packed.as_ptr().cast();
                         // SAFETY: the buffer just filled.
-                        unsafe { to_device(device, target.row(layer, first), data, packed.len(), on)? };
+                        unsafe {
+                            put_on_device(device, target.row(layer, first), data, packed.len(), on, Return::Copied)?
+                        };
                         continue;
                     }
                     session.connection.post(&CopyRowsToDevice {
@@ -214,7 +216,7 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
             _ => unsafe { layer_from_device(device, target, source, extent, layer, on, when)? },
         }
     }
-    if target.device && when == Return::Copied { across::arrive(device, &session, on) } else { Ok(()) }
+    Ok(())
 }
 
 /// Makes the copy a node when its stream captures.
@@ -372,7 +374,8 @@ unsafe fn copy_2d(rectangle: *const Copy2D, on: usize, when: Return) -> CudaResu
 
 pub unsafe fn cuMemcpy2D_v2(rectangle: *const Copy2D) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { copy_2d(rectangle, 0, Return::Copied) }
+    unsafe { copy_2d(rectangle, 0, Return::Copied)? };
+    across::arrived(current()?)
 }
 
 pub unsafe fn cuMemcpy3DAsync_v2(cuboid: *const Copy3D, on: usize) -> CudaResult {
@@ -414,7 +417,8 @@ unsafe fn copy_3d(cuboid: *const Copy3D, on: usize, when: Return) -> CudaResult 
 
 pub unsafe fn cuMemcpy3D_v2(cuboid: *const Copy3D) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { copy_3d(cuboid, 0, Return::Copied) }
+    unsafe { copy_3d(cuboid, 0, Return::Copied)? };
+    across::arrived(current()?)
 }
 
 /// The contexts are those of the addresses' devices, which the addresses name themselves.

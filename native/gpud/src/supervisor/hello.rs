@@ -128,7 +128,7 @@ impl Supervisor {
         if pool.stopping {
             return Ok(Some((stream, (RefusedCode::Unavailable, "the GPU server stops".to_owned()))));
         }
-        let known = pool.worker_of_session(&claims.sid);
+        let known = pool.worker_of_session(&claims.sid, hello.resume.is_some());
         let known = known.map(|(id, worker)| (id, worker.key.clone(), worker.seat.clone()));
         if let Some((id, key, _)) = &known
             && *key == claims.cnf.ed25519

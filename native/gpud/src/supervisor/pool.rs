@@ -214,9 +214,10 @@ impl Pool {
     }
 
     /// The worker of a session.
-    pub fn worker_of_session(&self, session_id: &str) -> Option<(WorkerId, &Worker)> {
-        let is_called =
-            |worker: &Worker| worker.seat.session_id == session_id || worker.earlier.as_deref() == Some(session_id);
+    pub fn worker_of_session(&self, session_id: &str, resumes: bool) -> Option<(WorkerId, &Worker)> {
+        let is_called = |worker: &Worker| {
+            worker.seat.session_id == session_id || resumes && worker.earlier.as_deref() == Some(session_id)
+        };
         self.workers.iter().find(|(_, worker)| is_called(worker)).map(|(id, worker)| (*id, worker))
     }
 

@@ -5,7 +5,7 @@ use crate::worker::graph;
 use crate::worker::session::{Phase, Session, failure, send_async_error};
 use sluice_backend as backend;
 use sluice_backend::graph::{GraphId, HostSide, RecordingId};
-use sluice_backend::{Copy2D, Done, EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId, Way};
+use sluice_backend::{Copy2D, EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId, Way};
 use sluice_protocol::control::EventPassed;
 use sluice_protocol::generated::Handler;
 use sluice_protocol::messages::*;
@@ -128,17 +128,13 @@ impl Handler for Session {
 
     fn peer_mark(&mut self, _thread: u32, request: PeerMark) -> Result<(), Failure> {
         let (links, mark) = (Arc::clone(&self.links), request.mark);
-        self.links.check_room()?;
-        let passed: Done<()> = Box::new(move |_| links.pass(mark));
-        let issued = self.active().and_then(|device| {
-            let issued = match request.event {
-                0 => device.synchronize_stream(StreamId::from_wire(request.stream), passed),
-                event => device.synchronize_event(EventId(event), passed),
-            };
-            issued.map_err(failure)
+        let room = self.links.marks.check_room();
+        let issued = room.and_then(|()| self.active()).and_then(|device| {
+            let passed = Box::new(move || links.marks.pass(mark));
+            device.mark(StreamId::from_wire(request.stream), passed).map_err(failure)
         });
         // Nobody is to wait for what was refused.
-        issued.inspect_err(|_| self.links.pass(mark))
+        issued.inspect_err(|_| self.links.marks.pass(mark))
     }
 
     fn peer_wait(&mut self, _thread: u32, request: PeerWait<'_>) -> Result<(), Failure> {

@@ -18,8 +18,8 @@ use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, LeaseProcess, ReplyTo, cuda, opcode};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is allocated is backed by whole pieces of the device; it may begin and end inside one.
@@ -81,7 +81,7 @@ pub struct Session {
     heap: u64,
     growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
     rebinds: HashMap<u64, ReplyTo<RebindReply>>,
-    /// Calls that wait for a link with another device.
+    /// What it has with the client's other devices here.
     pub links: Arc<Links>,
     /// Of what the supervisor is asked.
     next_call: u64,
@@ -93,6 +93,11 @@ pub struct Session {
     gpu_time_before: Duration,
     /// Likewise of the multiprocessors' activity.
     sm_active_before: Duration,
+}
+
+/// A lock, also of a thread that has panicked.
+pub fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A backend's error as it travels.

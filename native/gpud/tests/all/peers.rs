@@ -106,21 +106,30 @@ fn a_stream_waits_for_what_another_device_was_given_before() {
     // What is marked before it is asked for, after it, and never.
     for (mark, early) in [(1, true), (2, false)] {
         if early {
-            two.second.send(&m::PeerMark { mark, stream: 0, event: 0 });
+            two.second.send(&m::PeerMark { mark, stream: 0 });
             two.second.call(&m::ContextSynchronize).expect("passed");
         }
         two.first.send(&m::PeerWait { stream: 0, nonce: &nonce, mark });
         two.first.launch(1, 1, 256, &own.to_le_bytes());
         if !early {
-            two.second.send(&m::PeerMark { mark, stream: 0, event: 0 });
+            two.second.send(&m::PeerMark { mark, stream: 0 });
         }
         two.first.call(&m::ContextSynchronize).expect("went on");
     }
+    // A mark tells nothing of errors, and takes none away.
+    two.second.send(&m::CopyOnDevice { target: own, source: own, bytes: 4, stream: 0 });
+    two.second.send(&m::PeerMark { mark: 9, stream: 0 });
+    two.first.send(&m::PeerWait { stream: 0, nonce: &nonce, mark: 9 });
+    two.first.call(&m::ContextSynchronize).expect("no error of its own");
+    assert_eq!(two.second.call(&m::ContextSynchronize).expect_err("memory that it does not have").code, 1);
     // Of an event it is the newest recording when it is marked: the next one is behind what waits here.
     two.second.send(&m::EventCreate { event: 16, flags: 2 });
     two.second.send(&m::HostFunction { function: 7, stream: 0 });
     two.second.send(&m::EventRecord { event: 16, stream: 0 });
-    two.second.send(&m::PeerMark { mark: 3, stream: 0, event: 16 });
+    two.second.send(&m::StreamCreate { stream: 32, flags: 1, priority: 0 });
+    two.second.send(&m::StreamWaitEvent { stream: 32, event: 16 });
+    two.second.send(&m::PeerMark { mark: 3, stream: 32 });
+    two.second.send(&m::StreamDestroy { stream: 32 });
     let reached =
         HostReached::take(&mut Reader::new(&two.second.notice(opcode::HOST_REACHED).payload)).expect("notice");
     two.second.send(&m::HostFunction { function: 8, stream: 0 });
@@ -131,7 +140,7 @@ fn a_stream_waits_for_what_another_device_was_given_before() {
     two.second.send(&m::HostReturned { ticket: reached.ticket });
     two.first.call(&m::ContextSynchronize).expect("went on");
     // The end of the other session is the end of the wait.
-    two.second.send(&m::PeerMark { mark: 4, stream: 0, event: 0 });
+    two.second.send(&m::PeerMark { mark: 4, stream: 0 });
     two.first.send(&m::PeerWait { stream: 0, nonce: &nonce, mark: 4 });
     two.first.launch(1, 1, 256, &own.to_le_bytes());
     assert_eq!(

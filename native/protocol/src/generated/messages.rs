@@ -89,21 +89,19 @@ impl<'a> CallRequest<'a> for PeerLink<'a> {
     type Reply = PeerLinkReply;
 }
 
-/// Another device of the client will ask when this has passed: the event's newest recording, or with event 0 all that the stream holds. A mark is a number that is used once.
+/// Another device of the client will ask when all that the stream holds has run. A mark is a number that is used once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerMark {
     pub mark: u64,
     pub stream: u64,
-    pub event: u64,
 }
 impl<'a> Wire<'a> for PeerMark {
     fn put(&self, out: &mut Vec<u8>) {
         self.mark.put(out);
         self.stream.put(out);
-        self.event.put(out);
     }
     fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self { mark: Wire::take(reader)?, stream: Wire::take(reader)?, event: Wire::take(reader)? })
+        Ok(Self { mark: Wire::take(reader)?, stream: Wire::take(reader)? })
     }
 }
 

@@ -98,7 +98,7 @@ pub trait Handler {
     fn rebind(&mut self, thread: u32, request: Rebind<'_>, reply: ReplyTo<RebindReply>);
     /// This session's device reaches the memory of another session's from now on: of this client, on a device of this server that the welcome names as a peer. The nonce of the other one's welcome says which, and that the client has it. Refused where it has been asked for before.
     fn peer_link(&mut self, thread: u32, request: PeerLink<'_>, reply: ReplyTo<PeerLinkReply>);
-    /// Another device of the client will ask when this has passed: the event's newest recording, or with event 0 all that the stream holds. A mark is a number that is used once.
+    /// Another device of the client will ask when all that the stream holds has run. A mark is a number that is used once.
     fn peer_mark(&mut self, thread: u32, request: PeerMark) -> Result<(), Failure>;
     /// Later work of the stream waits for a mark of the linked session with this nonce; it waits no more when that session has ended.
     fn peer_wait(&mut self, thread: u32, request: PeerWait<'_>) -> Result<(), Failure>;
