@@ -185,6 +185,12 @@ pub trait Device: Send + Sync {
     /// Queues work of the host.
     fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()>;
 
+    /// The stream waits until somebody else lets it go on; starting that does not wait, and host functions of other streams
+    /// run meanwhile.
+    fn wait(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
+        self.host_work(stream, work)
+    }
+
     /// `flags` as `cuStreamCreate` takes them (1 = not ordered with the legacy default stream).
     fn create_stream(&self, stream: StreamId, flags: u32, priority: i32) -> CudaResult<()>;
     /// `cuStreamSetAttribute`; hints have no effect where the device knows none.

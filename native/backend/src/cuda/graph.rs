@@ -104,6 +104,13 @@ pub unsafe extern "C" fn run_work(data: *mut c_void) {
     let _ = done.recv();
 }
 
+/// A function that does not wait, in a stream.
+pub unsafe extern "C" fn run_now(data: *mut c_void) {
+    // SAFETY: made by `launch_now` with Box::into_raw, for this one call.
+    let work = unsafe { Box::from_raw(data.cast::<Box<dyn FnOnce() + Send>>()) };
+    work();
+}
+
 fn describe(target: Side, source: Side, extent: Extent) -> Copy3DDescription {
     let (src_kind, src_host, src_device, src_pitch, src_height) = source.parts(extent);
     let (dst_kind, dst_host, dst_device, dst_pitch, dst_height) = target.parts(extent);

@@ -26,6 +26,7 @@ mod tests;
 mod turn;
 mod waiters;
 mod window;
+mod words;
 
 pub use describe::describe;
 pub use links::linked;
@@ -63,6 +64,7 @@ use std::time::Duration;
 use turn::{Turn, Work};
 use waiters::Waiters;
 use window::PinnedWindow;
+use words::Words;
 
 /// Flags of an event for which nobody waits in a hurry: without timing, and who waits sleeps.
 const SLEEPS: u32 = 3;
@@ -157,6 +159,7 @@ pub struct CudaDevice {
     /// Whether the program has used the legacy default stream: marking it would order streams that it never named.
     legacy: AtomicBool,
     pinned: Pinned,
+    words: Words,
 }
 
 // SAFETY: the handles of `lanes` may be used from any thread; all else is behind mutexes or immutable.
@@ -327,6 +330,7 @@ impl CudaDevice {
             heap: Mutex::default(),
             legacy: AtomicBool::new(false),
             pinned: Pinned::default(),
+            words: Words::default(),
         })
     }
 
@@ -401,6 +405,20 @@ impl CudaDevice {
             then(&shared);
         }));
         Ok(())
+    }
+
+    /// Queues a function that does not wait.
+    fn launch_now(&self, stream: Handle, work: impl FnOnce() + Send + 'static) -> CudaResult<()> {
+        let work: Box<dyn FnOnce() + Send> = Box::new(work);
+        let data = Box::into_raw(Box::new(work));
+        // SAFETY: a stream of this context; the function takes the box over.
+        let outcome =
+            self.shared.check(unsafe { (self.shared.driver.launch_host)(stream, graph::run_now, data.cast()) });
+        if outcome.is_err() {
+            // SAFETY: the driver has not taken it.
+            drop(unsafe { Box::from_raw(data) });
+        }
+        outcome
     }
 
     /// Loads an image that is NUL-terminated text or a binary that carries its own length; of PTX that is wrong, the error
@@ -841,6 +859,26 @@ impl Device for CudaDevice {
             drop(unsafe { Box::from_raw(data) });
         }
         outcome
+    }
+
+    fn wait(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
+        self.shared.enter()?;
+        let Some(word) = self.words.take(&self.shared)? else { return self.host_work(stream, work) };
+        let handle = self.stream(stream)?;
+        self.turn.retire(&self.shared, handle);
+        let (turn, place, passed) = (Arc::clone(&self.turn), Shareable(handle), Arc::clone(&word));
+        self.launch_now(handle, move || {
+            let place = place;
+            turn.suspend(place.0);
+            work(Box::new(move || passed.pass()));
+        })?;
+        self.memory_operations(stream, vec![word.awaited()])?;
+        let turn = Arc::clone(&self.turn);
+        self.launch_now(handle, move || {
+            let place = place;
+            turn.resume(place.0);
+            drop(word);
+        })
     }
 
     fn set_stream_attribute(&self, stream: StreamId, attribute: &LaunchAttribute) -> CudaResult<()> {

@@ -140,7 +140,7 @@ impl Handler for Session {
     fn peer_wait(&mut self, _thread: u32, request: PeerWait<'_>) -> Result<(), Failure> {
         let device = self.active()?;
         match self.links.wait_for(request.nonce, request.mark) {
-            Some(work) => device.host_work(StreamId::from_wire(request.stream), work).map_err(failure),
+            Some(work) => device.wait(StreamId::from_wire(request.stream), work).map_err(failure),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 mod peers;
 
-use super::loader::{Driver, Handle, Pointer, Status};
+use super::loader::{Driver, Handle, MemoryWords, Pointer, Status};
 use super::{CudaDevice, Function, INVALID_VALUE, LIGHT_BYTES, Loaded, Memory, Shareable, Shared, Staging, Turn, lock};
 use crate::device::{Device, LONG};
 use crate::gate::Gate;
@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 struct Lane {
     issued: AtomicU64,
+    /// Host functions that have not returned.
+    inside: AtomicU32,
     ended: Mutex<u64>,
     changed: Condvar,
 }
@@ -130,8 +132,28 @@ unsafe extern "C" fn launch_host(stream: Handle, function: unsafe extern "C" fn(
     std::thread::spawn(move || {
         let data = data;
         lane.wait(place);
+        lane.inside.fetch_add(1, Ordering::SeqCst);
         // SAFETY: as the caller of the driver says.
         unsafe { function(data.0) };
+        lane.inside.fetch_sub(1, Ordering::SeqCst);
+        lane.end(1);
+    });
+    0
+}
+
+/// Waits for words of host memory, one at a time.
+unsafe extern "C" fn stream_memory(stream: Handle, count: c_uint, words: *mut MemoryWords, _: c_uint) -> Status {
+    // SAFETY: the caller's list.
+    let MemoryWords { kind: 1, address, value, flags: 0, .. } = (unsafe { &*words }) else { return INVALID_VALUE };
+    let (lane, address, value) = (Lane::at(stream), *address as usize, *value as u32);
+    let place = lane.issued.fetch_add(u64::from(count), Ordering::SeqCst);
+    std::thread::spawn(move || {
+        lane.wait(place);
+        let word = std::ptr::with_exposed_provenance_mut::<u32>(address);
+        // SAFETY: a word of pinned memory, which is kept until the stream has come past this.
+        while unsafe { AtomicU32::from_ptr(word) }.load(Ordering::Acquire) < value {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         lane.end(1);
     });
     0
@@ -172,6 +194,7 @@ fn driver() -> &'static Driver {
         launch,
         graph_launch: launch_graph,
         launch_host,
+        stream_memory,
         copy_in,
         copy_out,
         copy_device,
@@ -195,7 +218,13 @@ fn driver() -> &'static Driver {
 /// A device of two multiprocessors.
 unsafe extern "C" fn device_attribute(value: *mut i32, attribute: i32, _device: i32) -> Status {
     // SAFETY: the caller's local.
-    unsafe { *value = if attribute == 16 { 2 } else { 1_000 } };
+    unsafe {
+        *value = match attribute {
+            16 => 2,
+            41 => 1,
+            _ => 1_000,
+        };
+    }
     0
 }
 
@@ -260,6 +289,7 @@ impl Bench {
             heap: Mutex::default(),
             legacy: AtomicBool::new(false),
             pinned: Default::default(),
+            words: Default::default(),
         };
         let function = |name: &&str| Function {
             handle: Shareable(std::ptr::null_mut()),
@@ -508,6 +538,33 @@ fn a_kernel_behind_a_fill_is_named() {
     bench.until(Some("relu"));
     bench.lanes[0].end(2);
     bench.until(None);
+}
+
+#[test]
+fn who_waits_for_another_device_holds_up_no_host_function() {
+    let bench = Bench::new();
+    let (sender, armed) = channel();
+    let arm = move |go_on| {
+        let _ = sender.send(go_on);
+    };
+    for _ in 0..2 {
+        bench.device.wait(STREAMS[0], Box::new(arm.clone())).expect("issued");
+        bench.launch(0, MATMUL);
+        let go_on: Box<dyn FnOnce() + Send> = armed.recv_timeout(LONG * 10).expect("the stream has come to it");
+        let deadline = Instant::now() + LONG * 10;
+        while bench.lanes[0].inside.load(Ordering::SeqCst) > 0 {
+            assert!(Instant::now() < deadline, "the driver's thread waits");
+            std::thread::yield_now();
+        }
+        std::thread::sleep(WHILE / 10);
+        assert_eq!(bench.device.query_stream(STREAMS[0]), Ok(false), "it waits for the other device");
+        assert_eq!(bench.running(), None, "and does not run");
+        go_on();
+        bench.until(Some("matmul"));
+        bench.lanes[0].end(1);
+        bench.until(None);
+    }
+    assert_eq!(bench.device.words.idle(), 1024, "the word is idle again, and was used twice");
 }
 
 /// The program's side of a graph without host nodes.
