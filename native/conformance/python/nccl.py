@@ -138,6 +138,18 @@ def one_rank(device, identity, rank):
     assert number.value == 42
     other = c_void_p()
     assert nccl.ncclCommSplit(comm, 0, 0, byref(other), None) == INVALID_USAGE
+    # It gives its memory back for a while.
+    held = c_uint64()
+    for told in (2 << 20, 0, 2 << 20):
+        ok(nccl.ncclCommMemStats(comm, 3, byref(held)))
+        assert held.value == told, (held.value, told)
+        if told:
+            assert nccl.ncclCommResume(comm) == INVALID_USAGE
+            ok(nccl.ncclCommSuspend(comm, 1))
+        else:
+            ok(nccl.ncclCommResume(comm))
+    ok(nccl.ncclCommResume(comm))
+    assert nccl.ncclCommRevoke(comm, 7) == INVALID_ARGUMENT
     # What is left without the other rank, which it is told by its own.
     one = (c_int * 1)(rank)
     assert nccl.ncclCommShrink(comm, one, 1, byref(other), None, 0) == INVALID_ARGUMENT

@@ -26,7 +26,7 @@ struct config {
 
 struct comm {
     unsigned magic;
-    int ranks, rank;
+    int ranks, rank, suspended;
     /* Rank 0 has a line to everybody, the others to rank 0. */
     int lines[RANKS];
 };
@@ -209,6 +209,33 @@ int ncclCommShrink(struct comm *comm, const int *excluded, int count, struct com
     ncclUniqueId id;
     int status = ncclGetUniqueId(&id);
     return status ? status : ncclCommInitRank(made, 1, id, 0);
+}
+
+/* A communicator that is suspended has given its memory back: a mebibyte for each rank. */
+int ncclCommSuspend(struct comm *comm, int flags) {
+    if (!comm || comm->magic != 0xc033 || flags != 1 || comm->suspended)
+        return INVALID_ARGUMENT;
+    comm->suspended = 1;
+    return OK;
+}
+
+int ncclCommResume(struct comm *comm) {
+    if (!comm || comm->magic != 0xc033 || !comm->suspended)
+        return INVALID_USAGE;
+    comm->suspended = 0;
+    return OK;
+}
+
+int ncclCommMemStats(struct comm *comm, int statistic, uint64_t *value) {
+    if (statistic < 0 || statistic > 3)
+        return INVALID_ARGUMENT;
+    uint64_t held = comm->suspended ? 0 : (uint64_t)comm->ranks << 20;
+    *value = statistic == 1 ? (uint64_t)comm->suspended : statistic == 2 ? 0 : held;
+    return OK;
+}
+
+int ncclCommRevoke(struct comm *comm, int flags) {
+    return comm && comm->magic == 0xc033 && !flags ? OK : INVALID_ARGUMENT;
 }
 
 int ncclCommCount(struct comm *comm, int *count) {

@@ -34,6 +34,9 @@ read ncclCommCount(object comm, out:4 count)
 read ncclCommUserRank(object comm, out:4 rank)
 read ncclCommGetAsyncError(object comm, out:4 error)
 read ncclCommFinalize(object comm)
+read ncclComm{Revoke,Suspend}(object comm, enum flags)
+read ncclCommResume(object comm)
+read ncclCommMemStats(object comm, enum statistic, out:8 value)
 end ncclCommDestroy(end comm)
 end ncclCommAbort(end comm)
 read ncclCommRegister(object comm, device buffer, u64 bytes, out:8 handle)
@@ -50,8 +53,8 @@ run ncclBcast(device buffer, u64 count, enum type, i32 root, object comm, stream
 run nccl{AllGather,AlltoAll}(device source, device target, u64 count, enum type, object comm, stream stream)
 run nccl{Gather,Scatter}(device source, device target, u64 count, enum type, i32 root, object comm, stream stream)
 run nccl{Send,Recv}(device buffer, u64 count, enum type, i32 peer, object comm, stream stream)
-refused windows, signals and what kernels do with communicators need memory that GPUs share, and communicators that grow or pause are not served yet:
-ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommRevoke ncclCommSuspend
+refused windows, signals and what kernels do with communicators need memory that GPUs share, and communicators that grow are not served yet:
+ncclCommGetUniqueId ncclCommGrow ncclCommQueryProperties
 ncclCommWindowDeregister ncclCommWindowRegister ncclDevCommCreate ncclDevCommDestroy
 ncclGetLsaMultimemDevicePointer ncclGetPeerDevicePointer ncclGroupSimulateEnd ncclPutSignal ncclSignal
 ncclWaitSignal ncclWinGetUserPtr
