@@ -123,8 +123,10 @@ pub(super) fn direct(
         return Ok(None);
     }
     let among = of_none.then_some([pair.0, pair.1, current]);
-    for other in among.into_iter().flatten() {
+    if of_none {
         capture::refuse(home, on)?;
+    }
+    for other in among.into_iter().flatten() {
         follow(home, stream::LEGACY, (other, stream::LEGACY))?;
     }
     Ok(Some(Direct { home, on, among }))
@@ -219,16 +221,14 @@ pub(super) fn wait_event(device: Device, on: usize, event: &Event) -> CudaResult
     let session = device.session()?;
     let stream = stream::at_server(device, &session, on)?;
     // The event may be recorded anew before the stream comes to this wait: what it marks now a stream of its own waits for.
-    let waiting = new_handle();
-    if session.reach(&there) {
-        there.connection.post(&StreamCreate { stream: waiting, flags: NON_BLOCKING, priority: 0 })?;
-        there.connection.post(&StreamWaitEvent { stream: waiting, event: event.handle })?;
+    let (waiting, mark) = (new_handle(), new_handle());
+    let linked = session.reach(&there);
+    there.connection.post(&StreamCreate { stream: waiting, flags: NON_BLOCKING, priority: 0 })?;
+    there.connection.post(&StreamWaitEvent { stream: waiting, event: event.handle })?;
+    if linked {
         follow_mark(&session, stream, &there, waiting)?;
         return there.connection.post(&StreamDestroy { stream: waiting });
     }
-    let mark = new_handle();
-    there.connection.post(&StreamCreate { stream: waiting, flags: NON_BLOCKING, priority: 0 })?;
-    there.connection.post(&StreamWaitEvent { stream: waiting, event: event.handle })?;
     there.connection.post(&EventCreate { event: mark, flags: NO_TIMING })?;
     there.connection.post(&EventRecord { event: mark, stream: waiting })?;
     let wait = move || {
