@@ -149,17 +149,7 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
         && let Some(pair) = across::apart(device, to, from)
     {
         return match across::direct(device, on, pair, (to, from))? {
-            Some(direct) => direct.run(|home, on| {
-                if captured(home, target, source, extent, on)? {
-                    return Ok(());
-                }
-                let session = home.session()?;
-                check_reachable(home.process, &session, target.start, target_span)?;
-                check_reachable(home.process, &session, source.start, source_span)?;
-                let at = stream::at_server(home, &session, on)?;
-                (0..extent.layers)
-                    .try_for_each(|layer| session.connection.post(&layer_on_device(target, source, extent, layer, at)))
-            }),
+            Some(direct) => direct.run(|home, on| issue_on_device(home, target, source, extent, on)),
             // SAFETY: as the caller's.
             None => unsafe { through_host(device, on, pair, target, source, extent) },
         };
@@ -170,6 +160,9 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
         // SAFETY: as the caller's.
         return turn.take(|device, on| unsafe { copy(device, target, source, extent, on, when) });
     }
+    if target.device && source.device {
+        return issue_on_device(device, target, source, extent, on);
+    }
     if captured(device, target, source, extent, on)? {
         return Ok(());
     }
@@ -179,42 +172,50 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
             check_range(device.process, &session, side.start, span)?;
         }
     }
-    let at = stream::at_server(device, &session, on)?;
-    for layer in 0..extent.layers {
-        match (target.device, source.device) {
-            (true, true) => session.connection.post(&layer_on_device(target, source, extent, layer, at))?,
-            (true, false) => {
-                // Whole rows to a frame; a row that is longer than a frame travels alone, in pieces.
-                let rows = (CHUNK_BYTES as u64 / extent.width).max(1);
-                let mut packed = Vec::new();
-                for first in (0..extent.height).step_by(rows as usize) {
-                    let count = rows.min(extent.height - first);
-                    packed.clear();
-                    for row in first..first + count {
-                        let from = source.row(layer, row) as *const u8;
-                        // SAFETY: the caller's memory, a row long.
-                        packed.extend_from_slice(unsafe { std::slice::from_raw_parts(from, extent.width as usize) });
-                    }
-                    if extent.width as usize > CHUNK_BYTES {
-                        let data = packed.as_ptr().cast();
-                        // SAFETY: the buffer just filled.
-                        unsafe {
-                            put_on_device(device, target.row(layer, first), data, packed.len(), on, Return::Copied)?
-                        };
-                        continue;
-                    }
-                    session.connection.post(&CopyRowsToDevice {
-                        address: target.row(layer, first),
-                        pitch: target.pitch,
-                        width: extent.width,
-                        stream: at,
-                        data: &packed,
-                    })?;
-                }
+    (0..extent.layers).try_for_each(|layer| {
+        // SAFETY: as the caller's.
+        unsafe {
+            if target.device {
+                layer_to_device(device, target, source, extent, layer, on)
+            } else {
+                layer_from_device(device, target, source, extent, layer, on, when)
             }
-            // SAFETY: as the caller's.
-            _ => unsafe { layer_from_device(device, target, source, extent, layer, on, when)? },
         }
+    })
+}
+
+/// Whole rows to a frame; a row that is longer than a frame travels alone, in pieces.
+///
+/// # Safety
+/// As [`copy`].
+unsafe fn layer_to_device(
+    device: Device,
+    target: Side,
+    source: Side,
+    extent: Extent,
+    layer: u64,
+    on: usize,
+) -> CudaResult {
+    let session = device.session()?;
+    let stream = stream::at_server(device, &session, on)?;
+    let rows = (CHUNK_BYTES as u64 / extent.width).max(1);
+    let mut packed = Vec::new();
+    for first in (0..extent.height).step_by(rows as usize) {
+        let count = rows.min(extent.height - first);
+        packed.clear();
+        for row in first..first + count {
+            let from = source.row(layer, row) as *const u8;
+            // SAFETY: the caller's memory, a row long.
+            packed.extend_from_slice(unsafe { std::slice::from_raw_parts(from, extent.width as usize) });
+        }
+        let address = target.row(layer, first);
+        if extent.width as usize > CHUNK_BYTES {
+            // SAFETY: the buffer just filled.
+            unsafe { put_on_device(device, address, packed.as_ptr().cast(), packed.len(), on, Return::Copied)? };
+            continue;
+        }
+        let (pitch, width) = (target.pitch, extent.width);
+        session.connection.post(&CopyRowsToDevice { address, pitch, width, stream, data: &packed })?;
     }
     Ok(())
 }
@@ -231,17 +232,27 @@ fn captured(device: Device, target: Side, source: Side, extent: Extent, on: usiz
     capture::copy_3d(device, on, made)
 }
 
-/// The copy of a layer in device memory, in the stream that is called so at its server.
-fn layer_on_device(target: Side, source: Side, extent: Extent, layer: u64, stream: u64) -> CopyRowsOnDevice {
-    CopyRowsOnDevice {
-        target: target.row(layer, 0),
-        target_pitch: target.pitch,
-        source: source.row(layer, 0),
-        source_pitch: source.pitch,
-        width: extent.width,
-        height: extent.height,
-        stream,
+/// In a stream of a device that reaches both.
+fn issue_on_device(device: Device, target: Side, source: Side, extent: Extent, on: usize) -> CudaResult {
+    if captured(device, target, source, extent, on)? {
+        return Ok(());
     }
+    let session = device.session()?;
+    for side in [target, source] {
+        check_reachable(device.process, &session, side.start, side.span(extent)?)?;
+    }
+    let stream = stream::at_server(device, &session, on)?;
+    (0..extent.layers).try_for_each(|layer| {
+        session.connection.post(&CopyRowsOnDevice {
+            target: target.row(layer, 0),
+            target_pitch: target.pitch,
+            source: source.row(layer, 0),
+            source_pitch: source.pitch,
+            width: extent.width,
+            height: extent.height,
+            stream,
+        })
+    })
 }
 
 /// # Safety

@@ -182,8 +182,9 @@ impl Greeting {
 /// The session, shared by the threads that execute frames and orders.
 type Shared = Arc<Mutex<Session>>;
 
-fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
-    session.lock().unwrap_or_else(PoisonError::into_inner)
+/// A lock, also one that a thread held when it panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &Channel) -> io::Result<()> {

@@ -18,8 +18,8 @@ use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, LeaseProcess, ReplyTo, cuda, opcode};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is allocated is backed by whole pieces of the device; it may begin and end inside one.
@@ -93,11 +93,6 @@ pub struct Session {
     gpu_time_before: Duration,
     /// Likewise of the multiprocessors' activity.
     sm_active_before: Duration,
-}
-
-/// A lock, also of a thread that has panicked.
-pub fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A backend's error as it travels.

@@ -2,7 +2,7 @@
 
 use super::Links;
 use crate::passing::Channel;
-use crate::worker::session::unpoisoned;
+use crate::worker::lock;
 use serde::{Deserialize, Serialize};
 use sluice_backend::{Borrower, Part};
 use std::collections::BTreeMap;
@@ -117,12 +117,12 @@ impl Line {
                 Heard::Mapped { refused } => drop(answers.send(refused)),
                 Heard::Await { mark } => links.marks.ask(mark, &self.mail),
                 Heard::Returned { number } => {
-                    let done = unpoisoned(&self.asked).as_mut().and_then(|asked| asked.remove(&number));
+                    let done = lock(&self.asked).as_mut().and_then(|asked| asked.remove(&number));
                     done.into_iter().for_each(|done| done());
                 }
             }
         }
-        let left = unpoisoned(&self.asked).take();
+        let left = lock(&self.asked).take();
         left.into_iter().flatten().for_each(|(_, done)| done());
         links.marks.forget(&self.mail);
     }
@@ -130,7 +130,7 @@ impl Line {
 
 impl Borrower for Line {
     fn give(&self, part: Part, memory: BorrowedFd<'_>) -> io::Result<()> {
-        let mapped = unpoisoned(&self.mapped);
+        let mapped = lock(&self.mapped);
         if self.lost.load(Ordering::Acquire) {
             return Err(io::Error::other("nothing is lent to it any more"));
         }
@@ -145,7 +145,7 @@ impl Borrower for Line {
 
     fn take_back(&self, address: u64, done: Done) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let gone = match &mut *unpoisoned(&self.asked) {
+        let gone = match &mut *lock(&self.asked) {
             Some(asked) => {
                 asked.insert(number, done);
                 self.mail.send(Said::TakeBack { address, number });

@@ -1,7 +1,7 @@
 //! Streams that wait for work of another device: a mark is asked for over the line, and its worker says when it has passed.
 
 use super::line::{Heard, Mail, Said};
-use crate::worker::session::unpoisoned;
+use crate::worker::lock;
 use sluice_backend::HostWork;
 use sluice_protocol::{Failure, cuda};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ enum Mark {
 impl Marks {
     /// Marks that nobody asks for are kept: not too many.
     pub fn check_room(&self) -> Result<(), Failure> {
-        if unpoisoned(&self.0).len() < MOST {
+        if lock(&self.0).len() < MOST {
             return Ok(());
         }
         Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, "too many marks that no other session waits for"))
@@ -33,7 +33,7 @@ impl Marks {
 
     /// What was marked has passed, or was refused.
     pub fn pass(&self, mark: u64) {
-        let mut marks = unpoisoned(&self.0);
+        let mut marks = lock(&self.0);
         match marks.remove(&mark) {
             Some(Mark::Asked(line)) => line.send(Said::Passed { mark }),
             _ if marks.len() < MOST => drop(marks.insert(mark, Mark::Passed)),
@@ -44,7 +44,7 @@ impl Marks {
 
     /// Somebody waits for a mark, which may be made later.
     pub(super) fn ask(&self, mark: u64, line: &Arc<Mail<Said>>) {
-        let mut marks = unpoisoned(&self.0);
+        let mut marks = lock(&self.0);
         if marks.remove(&mark).is_some() || marks.len() >= MOST {
             return line.send(Said::Passed { mark });
         }
@@ -53,7 +53,7 @@ impl Marks {
 
     /// Nobody waits on this line any more.
     pub(super) fn forget(&self, line: &Arc<Mail<Said>>) {
-        unpoisoned(&self.0).retain(|_, mark| !matches!(mark, Mark::Asked(asked) if Arc::ptr_eq(asked, line)));
+        lock(&self.0).retain(|_, mark| !matches!(mark, Mark::Asked(asked) if Arc::ptr_eq(asked, line)));
     }
 }
 
@@ -71,7 +71,7 @@ struct Wait(Mutex<(bool, Option<Done>)>);
 impl Wait {
     /// The stream has come to it.
     fn reach(&self, go_on: Done) {
-        let mut state = unpoisoned(&self.0);
+        let mut state = lock(&self.0);
         if state.0 {
             drop(state);
             return go_on();
@@ -82,7 +82,7 @@ impl Wait {
     /// The mark has passed.
     fn pass(&self) {
         let go_on = {
-            let mut state = unpoisoned(&self.0);
+            let mut state = lock(&self.0);
             state.0 = true;
             state.1.take()
         };
@@ -98,19 +98,19 @@ impl Awaited {
     /// What a stream does that is to wait for a mark; None: the other session is over.
     pub(super) fn wait_for(&self, mark: u64) -> Option<HostWork> {
         let wait = Arc::<Wait>::default();
-        unpoisoned(&self.waits).as_mut()?.insert(mark, Arc::clone(&wait));
+        lock(&self.waits).as_mut()?.insert(mark, Arc::clone(&wait));
         self.mail.send(Heard::Await { mark });
         Some(Box::new(move |go_on| wait.reach(go_on)))
     }
 
     pub(super) fn pass(&self, mark: u64) {
-        let wait = unpoisoned(&self.waits).as_mut().and_then(|waits| waits.remove(&mark));
+        let wait = lock(&self.waits).as_mut().and_then(|waits| waits.remove(&mark));
         wait.into_iter().for_each(|wait| wait.pass());
     }
 
     /// The other session is over, and nothing of it is waited for.
     pub(super) fn end(&self) {
-        let waits = unpoisoned(&self.waits).take();
+        let waits = lock(&self.waits).take();
         waits.into_iter().flatten().for_each(|(_, wait)| wait.pass());
     }
 

@@ -6,8 +6,9 @@ mod line;
 mod marks;
 
 use crate::passing::Channel;
+use crate::worker::lock;
 use crate::worker::outbox::Outbox;
-use crate::worker::session::{Session, unpoisoned};
+use crate::worker::session::Session;
 use line::{Heard, Line, Mail, Said};
 use marks::{Awaited, Marks};
 use sluice_backend::{Device, HostWork, Part};
@@ -33,13 +34,13 @@ pub struct Links {
 impl Links {
     /// This call waits.
     pub fn wait(&self, call: u64, reply: ReplyTo<PeerLinkReply>, nonce: &str) {
-        unpoisoned(&self.calls).insert(call, (reply, nonce.to_owned()));
+        lock(&self.calls).insert(call, (reply, nonce.to_owned()));
     }
 
     /// The link is there, over this line, or will not be. Answers the session's nonce, once.
     fn settle(&self, call: u64, outcome: Result<Arc<Awaited>, Failure>) -> Option<String> {
-        let (reply, nonce) = unpoisoned(&self.calls).remove(&call)?;
-        let outcome = outcome.map(|line| drop(unpoisoned(&self.lines).insert(nonce.clone(), line)));
+        let (reply, nonce) = lock(&self.calls).remove(&call)?;
+        let outcome = outcome.map(|line| drop(lock(&self.lines).insert(nonce.clone(), line)));
         reply.send(outcome.map(|()| PeerLinkReply));
         Some(nonce)
     }
@@ -51,7 +52,7 @@ impl Links {
 
     /// What a stream does that is to wait for a mark of another session's; None: there is nothing to wait for.
     pub fn wait_for(&self, nonce: &str, mark: u64) -> Option<HostWork> {
-        let line = unpoisoned(&self.lines).get(nonce).cloned();
+        let line = lock(&self.lines).get(nonce).cloned();
         line?.wait_for(mark)
     }
 }
