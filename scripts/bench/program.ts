@@ -13,7 +13,9 @@ export async function nativeProgram<T>(name: string, form: z.ZodType<T>, args: s
   const root = path.resolve(import.meta.dirname, "..", "..");
   await buildNativeForTests(root, (line) => console.log(`  ${line}`));
   const folder = path.join(root, "native", "target", "release");
-  return await program(path.join(folder, name), args, form, { SLUICE_NATIVE_DIR: folder });
+  // Programs find their inputs by it, as tests do that cargo runs.
+  const variables = { SLUICE_NATIVE_DIR: folder, CARGO_MANIFEST_DIR: path.join(root, "native", "softgpu") };
+  return await program(path.join(folder, name), args, form, variables);
 }
 
 /** Runs a program and returns the JSON of its last line, of the given form. */

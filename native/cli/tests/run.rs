@@ -38,7 +38,7 @@ impl Workspace {
     }
 
     fn start_asking(&self, flags: &[&str], words: &[&str], environment: &[(&str, &Path)]) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        let mut command = Command::new(sluice_testing::program("sluice"));
         command.arg("run").args(flags).arg("--").args(words).envs(environment.iter().copied());
         command.env("SLUICE_BROKER_URL", &self.broker.url).env("SLUICE_CREDENTIAL_FILE", &self.broker.credential_file);
         command.env("SLUICE_RUNTIME_DIR", &self.runtime).env_remove("SLUICE_OWNER_SOCKET");
@@ -178,7 +178,7 @@ int main() {
 
 /// The program, built as nvcc builds by itself: NVIDIA's own runtime inside.
 fn static_program(folder: &Path) -> PathBuf {
-    let toolkit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/cuda/toolkit.py");
+    let toolkit = sluice_testing::package_folder().join("../conformance/cuda/toolkit.py");
     let printed = Command::new("python3").arg(toolkit).output().expect("the toolkit").stdout;
     let nvcc = Path::new(String::from_utf8(printed).expect("a path").trim()).join("cu13/bin/nvcc");
     let (source, program) = (folder.join("allocates.cu"), folder.join("allocates"));

@@ -24,7 +24,8 @@ pub fn native_dir() -> &'static Path {
             .ancestors()
             .find(|folder| folder.ends_with("debug") || folder.ends_with("release"))
             .map_or_else(PathBuf::new, Path::to_path_buf);
-        if let (Some(cargo), Some(target)) = (std::env::var_os("CARGO"), folder.parent()) {
+        let by_cargo = std::env::var_os("CARGO").zip(std::env::var_os("CARGO_MANIFEST_DIR"));
+        if let (Some((cargo, package)), Some(target)) = (by_cargo, folder.parent()) {
             let mut build = Command::new(cargo);
             // What cargo told this package would look like a change to build scripts that read it, and everything
             // would be built again, here and by the next cargo outside.
@@ -34,7 +35,7 @@ pub fn native_dir() -> &'static Path {
                     build.env_remove(name);
                 }
             }
-            build.current_dir(env!("CARGO_MANIFEST_DIR")).arg("build").arg("--quiet").arg("--target-dir").arg(target);
+            build.current_dir(package).arg("build").arg("--quiet").arg("--target-dir").arg(target);
             build.args(["-p", "sluice-gpud", "-p", "sluice-shim-cuda", "-p", "sluice-client"]);
             build.args(["-p", "sluice-shim-cudart12", "-p", "sluice-shim-cudart13"]);
             build.args(["-p", "sluice-shim-nvml", "-p", "sluice-shim-libraries"]);

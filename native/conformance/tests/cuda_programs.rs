@@ -1,7 +1,8 @@
 //! CUDA C++ programs (`cuda/`), compiled by nvcc with `--cudart=shared`, through our runtime library, a real gpud and
 //! the software GPU. Each checks itself and ends with `ok`.
 //!
-//! nvcc comes from PyPI (`cuda/toolkit.py`); what it made is kept in cargo's target folder until a source changes.
+//! nvcc comes from PyPI (`cuda/toolkit.py`); what it made is kept beside it in the user's cache, under a hash of
+//! the sources.
 
 use ring::digest::{SHA256, digest};
 use sluice_conformance::gpud::{link_libraries, native_dir};
@@ -45,12 +46,14 @@ fn succeed(command: &mut Command) -> Output {
 }
 
 fn places() -> Places {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda");
+    let sources = sluice_testing::package_folder().join("cuda");
     let printed = succeed(Command::new("python3").arg(sources.join("toolkit.py"))).stdout;
-    let toolkit = String::from_utf8(printed).expect("a path").trim().into();
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-programs");
-    let libraries = built.join("libraries");
-    std::fs::create_dir_all(&libraries).expect("a folder");
+    let toolkit = PathBuf::from(String::from_utf8(printed).expect("a path").trim());
+    let built = toolkit.parent().expect("the cache folder").join("cuda-test-programs");
+    let libraries = sluice_testing::program("cuda-libraries");
+    for folder in [&built, &libraries] {
+        std::fs::create_dir_all(folder).expect("a folder");
+    }
     link_libraries(&libraries).expect("libraries are built");
     let plain = libraries.join("libcudart.so");
     let _ = std::fs::remove_file(&plain);
@@ -111,7 +114,7 @@ fn compile(places: &Places, file: &str) -> PathBuf {
 
 /// What went wrong, if something did.
 fn run(program: &Path) -> Result<(), String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    let mut command = Command::new(sluice_testing::program("sluice-loopback"));
     command.env("SLUICE_NATIVE_DIR", native_dir()).args(["--memory", "268435456", "--"]).arg(program);
     let output = command.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -162,7 +165,7 @@ fn object_files_and_libraries_are_linked_by_the_driver() {
     let mut compiler = Command::new("c++");
     compiler.arg("-I").arg(places.toolkit.join("cu13/include")).arg("-o").arg(&program).arg(sources.join("main.cpp"));
     succeed(compiler.arg(format!("-L{}", places.libraries.display())).arg("-l:libcuda.so.1"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    let mut command = Command::new(sluice_testing::program("sluice-loopback"));
     command.env("SLUICE_NATIVE_DIR", native_dir()).arg("--").arg(program).args([kernel, library, machine_code]);
     let output = command.output().expect("runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -172,7 +175,7 @@ fn object_files_and_libraries_are_linked_by_the_driver() {
 
 #[test]
 fn a_managed_variable_is_named_before_the_program_reads_it() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    let mut command = Command::new(sluice_testing::program("sluice-loopback"));
     command.env("SLUICE_NATIVE_DIR", native_dir()).arg("--").arg(compile(&places(), "refused.cu"));
     let output = command.output().expect("runs");
     let text = String::from_utf8_lossy(&output.stderr);
@@ -183,7 +186,7 @@ fn a_managed_variable_is_named_before_the_program_reads_it() {
 #[test]
 fn without_a_lease_the_error_says_what_to_do() {
     let places = places();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    let mut command = Command::new(sluice_testing::program("sluice-loopback"));
     command.env("SLUICE_NATIVE_DIR", native_dir()).args(["--no-attach", "--"]);
     let output = command.arg(compile(&places, "saxpy.cu")).output().expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);

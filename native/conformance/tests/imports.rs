@@ -3,12 +3,12 @@
 use sluice_conformance::gpud::libraries_beside;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, c_void};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What each package imports: the library, the function, and after `@` the version that it asks for: nothing for the
 /// library's name.
 fn packages() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/names/libraries");
+    let folder = sluice_testing::package_folder().join("../api/names/libraries");
     let files = std::fs::read_dir(folder).expect("lists").map(|entry| entry.expect("a list").path());
     let read = |file: PathBuf| {
         let package = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,7 +1,6 @@
 //! The shims as programs call them: by C's calling convention, from a process of its own.
 
 use sluice_conformance::gpud::native_dir;
-use std::path::Path;
 use std::process::Command;
 
 /// Runs a program of `python/` on the software GPU.
@@ -10,9 +9,9 @@ fn run(program: &str) {
 }
 
 fn run_with(options: &[&str], program: &str, arguments: &[&str]) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    let mut command = Command::new(sluice_testing::program("sluice-loopback"));
     command.env("SLUICE_NATIVE_DIR", native_dir()).args(options).args(["--", "python3"]);
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(program)).args(arguments);
+    command.arg(sluice_testing::package_folder().join("python").join(program)).args(arguments);
     let output = command.output().expect("runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && output.stdout.ends_with(b"ok\n"), "{text}");

@@ -18,10 +18,12 @@ fn every_program_gets_cudas_answers_nearby() {
 fn through_loopback(options: &[&str]) {
     let mut failed = Vec::new();
     for (name, _) in programs() {
-        let output = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"))
+        let output = Command::new(sluice_testing::program("sluice-loopback"))
             .env("SLUICE_NATIVE_DIR", native_dir())
             .args(options)
-            .args(["--memory", "268435456", "--", env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1", name])
+            .args(["--memory", "268435456", "--"])
+            .arg(sluice_testing::program("sluice-programs"))
+            .args(["libcuda.so.1", name])
             .output()
             .expect("runs");
         if !output.status.success() {
@@ -33,9 +35,11 @@ fn through_loopback(options: &[&str]) {
 
 #[test]
 fn what_a_kernel_prints_comes_before_what_the_program_prints_next() {
-    let output = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"))
+    let output = Command::new(sluice_testing::program("sluice-loopback"))
         .env("SLUICE_NATIVE_DIR", native_dir())
-        .args(["--", env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1", "print"])
+        .arg("--")
+        .arg(sluice_testing::program("sluice-programs"))
+        .args(["libcuda.so.1", "print"])
         .output()
         .expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);

@@ -7,7 +7,10 @@ use sluice_api::libraries::{Library, Shim, libraries};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
+/// To the year 2000: archives take no earlier time.
+const YEARS: Duration = Duration::from_secs(946_684_800);
 /// Keeps what is linked from asking for an executable stack.
 const NO_EXECUTABLE_STACK: &str = ".section .note.GNU-stack,\"\",%progbits\n";
 
@@ -24,7 +27,7 @@ fn make() -> Result<(), String> {
     // where everything looks for them.
     let folder = out.ancestors().nth(3).ok_or("OUT_DIR is too short")?.join("libraries");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    println!("cargo::rerun-if-changed={}", folder.display());
+    println!("cargo::rerun-if-changed={}", watched(&folder).display());
     // The client is not built yet; for the linker its name and one symbol are enough.
     let entry = ".text\n.globl sluice_library_entry\n.type sluice_library_entry,%function\nsluice_library_entry:\n";
     link(&out, "client", entry, &["-Wl,-soname,libsluice_client.so"], &out.join("libsluice_client.so"))?;
@@ -33,7 +36,7 @@ fn make() -> Result<(), String> {
             shared_library(&out, &folder, library.get(), shim)?;
         }
     }
-    Ok(())
+    age(&folder)
 }
 
 fn shared_library(out: &Path, folder: &Path, library: &Library, shim: &Shim) -> Result<(), String> {
@@ -88,7 +91,25 @@ fn link(out: &Path, name: &str, assembly: &str, arguments: &[&str], product: &Pa
     if !status.success() {
         return Err(format!("{linker} could not link {name}"));
     }
+    age(&part)?;
     std::fs::rename(&part, product).map_err(|error| format!("{}: {error}", product.display()))
+}
+
+/// Makes a file or folder older than this run: cargo compares the times of what it watches with the start of the build
+/// script, and would run the script again at every build.
+fn age(path: &Path) -> Result<(), String> {
+    let aged = std::fs::File::open(path).and_then(|file| file.set_modified(UNIX_EPOCH + YEARS));
+    aged.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The path by which cargo watches `folder`: relative to this package where it can be, so that a target folder that is
+/// moved with its checkout stays valid.
+fn watched(folder: &Path) -> PathBuf {
+    let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    match package.ancestors().nth(2).and_then(|native| folder.strip_prefix(native).ok()) {
+        Some(inside) => Path::new("../..").join(inside),
+        None => folder.to_path_buf(),
+    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

@@ -33,7 +33,9 @@ fn main() -> ExitCode {
 }
 
 fn run(check: bool) -> Result<(), String> {
-    let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    // Asked at run time: this program may have been compiled in another checkout.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("run this by `cargo xtask`")?;
+    let native = Path::new(&package).join("..");
     let mut stale = Vec::new();
     for (path, text) in files()? {
         let path = native.join(path);

@@ -89,7 +89,9 @@ fn work(session: &Session) -> Outcome<()> {
 
 /// Loads every module; gives the number of the one with the product of matrices, and the kernel's in it.
 fn load(session: &Session) -> Outcome<(u64, u32)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../softgpu/tests/ptx");
+    let package =
+        std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is missing: npm run bench sets it")?;
+    let folder = Path::new(&package).join("../softgpu/tests/ptx");
     let files = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?.flatten();
     let paths = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|kind| kind == "ptx"));
     let mut found = None;

@@ -21,7 +21,6 @@ use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::net::Shutdown;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -89,7 +88,7 @@ impl Random {
 type Frames = Vec<(u16, Vec<u8>)>;
 
 fn corpus(name: &str) -> Frames {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name);
+    let path = sluice_testing::package_folder().join("tests/corpus").join(name);
     let text = std::fs::read_to_string(&path).expect("a file of the corpus");
     let bytes = |hex: &str| {
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal")).collect()

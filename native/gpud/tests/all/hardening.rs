@@ -100,7 +100,7 @@ impl Copy {
         let copy = Copy(folder);
         // By another process: what this one has open for writing, a child that another test forks has open too, and
         // a program that somebody writes to cannot be started.
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_gpud")).arg(copy.program()).status();
+        let copied = Command::new("cp").arg(sluice_testing::program("gpud")).arg(copy.program()).status();
         assert!(copied.expect("cp").success());
         std::fs::set_permissions(copy.program(), Permissions::from_mode(mode)).expect("mode");
         copy
@@ -218,7 +218,7 @@ fn a_worker_ends_with_its_supervisor_even_when_it_cannot_notice() {
 fn a_token_is_not_sent_over_a_network_in_the_clear() {
     let state = std::env::temp_dir().join(format!("gpud-clear-{}-{}", std::process::id(), unique()));
     // An address of documentation, where nobody answers: had gpud dialled it, it would say so instead.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gpud"));
+    let mut command = Command::new(sluice_testing::program("gpud"));
     command.args(["join", "http://192.0.2.1:3001", "--token", "slj_t", "--backend", "soft", "--listen", "127.0.0.1:0"]);
     let output = command.arg("--state").arg(&state).output().expect("gpud ends");
     let _ = std::fs::remove_dir_all(&state);

@@ -24,7 +24,7 @@ impl Host {
     }
 
     fn gpud(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gpud"));
+        let mut command = Command::new(sluice_testing::program("gpud"));
         command.args(line.split_whitespace()).env("LD_LIBRARY_PATH", &self.home);
         command.env("HOME", &self.home).env_remove("XDG_STATE_HOME");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::process::{Command, Output};
 
 fn links(library: impl AsRef<OsStr>, cards: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_gpud")).arg("links").arg(library).args(cards).output().expect("ran")
+    Command::new(sluice_testing::program("gpud")).arg("links").arg(library).args(cards).output().expect("ran")
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use crate::support::{ADD_ONE, Client, Gpud, PATIENCE};
 use sluice_protocol::messages as m;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -20,7 +19,7 @@ fn held(pids: &[u32]) -> u64 {
 
 /// Every module that the software GPU is tested with, as nvcc and Numba made them.
 fn modules() -> Vec<String> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../softgpu/tests/ptx");
+    let folder = sluice_testing::package_folder().join("../softgpu/tests/ptx");
     let files = std::fs::read_dir(folder).expect("the folder of modules").flatten();
     let paths = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|kind| kind == "ptx"));
     paths.map(|path| std::fs::read_to_string(path).expect("a module")).collect()

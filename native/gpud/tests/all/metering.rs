@@ -10,7 +10,7 @@ use std::time::Instant;
 fn a_card_that_counts_is_read_one_that_does_not_is_estimated_and_others_are_unknown() {
     let library = nvml_stand_in();
     let cards = ["GPU-counts", "GPU-rates", "GPU-silent", "GPU-elsewhere"];
-    let mut meter = Command::new(env!("CARGO_BIN_EXE_gpud"))
+    let mut meter = Command::new(sluice_testing::program("gpud"))
         .arg("meter")
         .arg(&library)
         .args(cards)
@@ -63,7 +63,7 @@ fn a_card_that_counts_is_read_one_that_does_not_is_estimated_and_others_are_unkn
 
 #[test]
 fn a_host_without_the_library_says_so() {
-    let output = Command::new(env!("CARGO_BIN_EXE_gpud")).args(["meter", "libnothing.so", "GPU-1"]).output();
+    let output = Command::new(sluice_testing::program("gpud")).args(["meter", "libnothing.so", "GPU-1"]).output();
     let output = output.expect("ran");
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);

@@ -1,7 +1,7 @@
 //! Whatever the bytes are, reading them ends, with a place or with kernels that end: broken variants of every checked-in
 //! kernel, and of random programs. `SLUICE_FUZZ_SECONDS` and `SLUICE_FUZZ_FROM` are those of `fuzz.rs`.
 
-use crate::common::{Device, Params, Random};
+use crate::common::{Device, Params, Random, kernels};
 use crate::fuzz::{Given, number, program};
 use sluice_softgpu::{LoadedModule, Module, OPCODES, PtxError};
 use std::collections::HashSet;
@@ -9,8 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 fn corpus() -> Vec<Vec<u8>> {
-    let folder = format!("{}/tests/ptx", env!("CARGO_MANIFEST_DIR"));
-    let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(kernels()).unwrap().map(|e| e.unwrap().path()).collect();
     names.retain(|p| p.extension().is_some_and(|e| e == "ptx"));
     names.sort();
     assert!(names.len() > 15);

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -46,7 +46,7 @@ pub fn now() -> i64 {
 
 /// `libnvidia-ml.so.1` of three cards (conformance/standins/nvml.c).
 pub fn nvml_stand_in() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/standins/nvml.c");
+    let source = sluice_testing::package_folder().join("../conformance/standins/nvml.c");
     let library = std::env::temp_dir().join(format!("nvml-{}-{}.so", std::process::id(), unique()));
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(source);
@@ -98,10 +98,10 @@ impl Gpud {
     fn run(verb: &[&str], options: &[&str], server_id: &str, log: Stdio) -> Gpud {
         let state = std::env::temp_dir().join(format!("gpud-test-{}-{}", std::process::id(), unique()));
         let trusted = format!("k1={}", BASE64URL.encode(key(SIGNER).public_key().as_ref()));
-        let program = env!("CARGO_BIN_EXE_gpud");
+        let program = sluice_testing::program("gpud");
         let common =
             ["--state", state.to_str().expect("UTF-8"), "--name", NAME, "--trust-key", &trusted, "--backend", "soft"];
-        let listed = Command::new(program).arg("devices").args(common).args(options).output().expect("gpud devices");
+        let listed = Command::new(&program).arg("devices").args(common).args(options).output().expect("gpud devices");
         let devices: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
         let mut command = Command::new(program);
         command

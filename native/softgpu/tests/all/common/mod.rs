@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "the bench uses a part")]
 
 use sluice_softgpu::{Arena, Engine, Fault, Heap, Launch, LaunchStats, LoadedModule, Module, PAGE};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -159,8 +160,14 @@ impl Random {
     }
 }
 
+/// The folder of the kernels that are checked in. Asked at run time: the program may have been compiled in another
+/// checkout. Cargo, `npm test` and `npm run bench` set the variable.
+pub fn kernels() -> PathBuf {
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("CARGO_MANIFEST_DIR")).join("tests/ptx")
+}
+
 /// The kernel checked in under this name.
 pub fn ptx(name: &str) -> String {
-    let path = format!("{}/tests/ptx/{name}.ptx", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+    let path = kernels().join(name).with_extension("ptx");
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
