@@ -7,7 +7,9 @@ import module from "node:module";
 import { setPriority } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { keepFolder, takeFolder } from "./lib/cache.mjs";
 import { PRODUCT_BUILD } from "./lib/native-build.mjs";
+import { restoreNativeBuild } from "./lib/native-cache.mjs";
 
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const MINIMUM_NODE = [20, 9];
@@ -24,6 +26,7 @@ export async function bootstrap(entry, { native = true, development = true } = {
   // What a person waits for begins here, also when another Node goes on.
   process.env.SLUICE_STARTED_AT ??= String(Date.now());
   refuseWrongPlatform();
+  if (native) restoreNativeBuild(root);
   installPackages(native, development);
   keepCompiled();
   const major = Number(process.versions.node.split(".")[0]);
@@ -59,13 +62,20 @@ function keepCompiled() {
 function installPackages(native, development) {
   const lock = readFileSync(path.join(root, "package-lock.json"));
   const manifest = readFileSync(path.join(root, "package.json"));
-  const current = createHash("sha256").update(lock).update(manifest).update(process.arch).digest("hex");
+  const patch = readFileSync(path.join(root, "scripts", "patch-postgres.mjs"));
+  const content = createHash("sha256").update(lock).update(manifest).update(patch).update(process.arch);
+  const current = content.digest("hex");
   const stampFile = path.join(root, "node_modules", ".sluice-stamp");
   const installed = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
   const all = `${current} with development packages`;
   if (installed === all || (installed === current && !development)) return;
   const started = Date.now();
   console.log("  …  npm packages");
+  const folder = path.join(root, "node_modules");
+  if (development && !existsSync(folder) && takeFolder("npm", current, folder)) {
+    console.log(`  ✓  npm packages, from the cache  ${((Date.now() - started) / 1000).toFixed(1)} s`);
+    return;
+  }
   const putNativeBuildBack = native ? beginNativeBuild() : () => undefined;
   // Without node_modules/.bin in PATH: npm must not run on the Node that it is about to replace.
   const bin = path.join(root, "node_modules", ".bin");
@@ -83,6 +93,7 @@ function installPackages(native, development) {
   putNativeBuildBack();
   writeFileSync(stampFile, development ? all : current);
   rmSync(path.join(root, ".next", "cache"), { recursive: true, force: true });
+  if (development) keepFolder("npm", current, folder);
   console.log(`  ✓  npm packages  ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }
 

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rm, stat, utimes } from "node:fs/promises";
 import path from "node:path";
-import { cacheFolder } from "#scripts/lib/cache.ts";
+import { cacheFolder } from "#scripts/lib/cache.mjs";
 import { withFileLock } from "#server/launchers/local/file-lock.ts";
 
 /** Longer than it takes from asking for an image until a node has it. */

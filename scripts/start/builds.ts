@@ -23,16 +23,21 @@ const PORTAL_INPUTS = [
   "package-lock.json",
 ];
 
+/** The hash of everything that the portal's build reads. */
+export async function portalFingerprint(root: string): Promise<string> {
+  return await fingerprint(root, PORTAL_INPUTS);
+}
+
 /** The portal's production build (`.next`). */
 export async function buildPortal(
   root: string,
   env: NodeJS.ProcessEnv,
   onLine: OnLine,
   { background = false } = {},
-): Promise<void> {
+): Promise<"built" | "fresh"> {
   await mkdir(path.join(root, ".next"), { recursive: true });
-  const current = await fingerprint(root, PORTAL_INPUTS);
-  await unlessFresh(path.join(root, ".next", "sluice-stamp"), current, () =>
+  const current = await portalFingerprint(root);
+  return await unlessFresh(path.join(root, ".next", "sluice-stamp"), current, () =>
     run(process.execPath, ["node_modules/next/dist/bin/next", "build"], { cwd: root, env, onLine, background }),
   );
 }

@@ -1,43 +1,25 @@
-/** One runner's outcome; the test command adds them up for its closing line. */
-export type Result = {
-  name: string;
-  passed: number;
-  failed: number;
-  seconds: number;
-  /** Tests that failed and passed when they were run once more; counted as passed, and named. */
-  flaky?: readonly string[];
-  note?: string;
-};
+/** Where test runs leave their results, and how a run is summed up. */
+import { type StepResult, sum } from "#scripts/test/step.ts";
 
-/** Where `npm test` leaves its sums for `.ci/run`, which adds its own checks. */
-export const RESULT_FILE = ".sluice/test/result.json";
-/** The same of `npm run test:cluster`. */
+/** Counts, files, flaky tests of the last `npm run test:cluster`. */
 export const CLUSTER_RESULT_FILE = ".sluice/test/cluster-result.json";
 
-/** What all runners passed and failed. */
-export function sum(results: readonly Result[]): { passed: number; failed: number } {
-  return {
-    passed: results.reduce((total, result) => total + result.passed, 0),
-    failed: results.reduce((total, result) => total + result.failed, 0),
-  };
-}
-
-/** The closing line of `npm test`. */
-export function closingLine(results: readonly Result[]): string {
+/** `N passed, N failed`: the last line of a run. */
+export function closingLine(results: readonly StepResult[]): string {
   const { passed, failed } = sum(results);
   return `${passed} passed, ${failed} failed`;
 }
 
-/** A table of the runners, their counts, and their time beside their budget. */
-export function table(results: readonly Result[], budgets: Readonly<Record<string, number>>): string {
-  const rows = results.map((result) => {
-    const budget = budgets[result.name];
-    const over = budget !== undefined && result.seconds > budget ? "  over budget" : "";
-    const time = `${result.seconds.toFixed(0)} s${budget === undefined ? "" : ` of ${budget} s`}`;
-    const note = result.note === undefined ? "" : `  ${result.note}`;
-    const counts = `${String(result.passed).padStart(5)} passed ${String(result.failed).padStart(4)} failed`;
-    return `${result.name.padEnd(14)}${counts}  ${time}${over}${note}`;
+/** A line for each step that failed, was slow or is a suite, and one for each flaky test. */
+export function closingTable(results: readonly StepResult[]): string {
+  const rows = results.map(({ name, kind, passed, failed, seconds, note }) => {
+    const counts =
+      kind === "build" && failed === 0
+        ? "built".padStart(25)
+        : `${String(passed).padStart(5)} passed ${String(failed).padStart(5)} failed`;
+    return `${name.padEnd(30)}${counts}  ${seconds.toFixed(0).padStart(5)} s${note === undefined ? "" : `  ${note}`}`;
   });
-  const flaky = results.flatMap((result) => (result.flaky ?? []).map((test) => `flaky: ${result.name}: ${test}`));
-  return [...rows, ...flaky].join("\n");
+  const flaky = results.flatMap(({ name, flaky = [] }) => flaky.map((test) => `  ${name}: ${test}`));
+  const heading = flaky.length === 0 ? "Flaky tests: none" : "Flaky tests (passed only at the second try):";
+  return [...rows, heading, ...flaky].join("\n");
 }

@@ -1,0 +1,108 @@
+/** The steps of a test run: checks, builds and suites, in the order of their priority. */
+import { availableParallelism } from "node:os";
+import type { Step } from "#scripts/test/step.ts";
+import { type BuildName, buildSteps } from "#scripts/test/steps/builds.ts";
+import { lint, rustChecks, rustLint, typescriptChecks } from "#scripts/test/steps/checks.ts";
+import { prepareCluster, runCluster } from "#scripts/test/steps/cluster.ts";
+import { runJourneys } from "#scripts/test/steps/journeys.ts";
+import { runPytest } from "#scripts/test/steps/pytest.ts";
+import { runRustTests } from "#scripts/test/steps/rust.ts";
+import { runVitest } from "#scripts/test/steps/vitest.ts";
+
+/** `all`: every test; `smoke`: a few that touch each part of the suite's area. */
+export type Scope = "all" | "smoke";
+
+type Suite = {
+  builds: readonly BuildName[];
+  cores: number;
+  run: (setting: Setting, scope: Scope, print: (line: string) => void) => ReturnType<Step["run"]>;
+};
+
+export type Setting = {
+  root: string;
+  /** The folder for reports. */
+  out: string;
+  /** Seconds that each fuzzer plays; by default those of its test. */
+  fuzzSeconds?: number;
+};
+
+const SUITES = {
+  cluster: {
+    builds: ["browser", "native programs", "portal", "workspace environment"],
+    cores: 1,
+    run: async (_setting, scope, print) => await runCluster(print, scope === "all" ? [] : ["kubernetes.cluster.ts"]),
+  },
+  rust: {
+    builds: ["native programs", "Rust tests compiled", "CUDA compiler"],
+    cores: 1,
+    run: async ({ root, out, fuzzSeconds }, scope, print) => {
+      const env: Record<string, string> = fuzzSeconds === undefined ? {} : { SLUICE_FUZZ_SECONDS: String(fuzzSeconds) };
+      const options = { parallel: Math.max(2, availableParallelism()), env };
+      return await runRustTests(root, out, print, scope === "all" ? options : { ...options, wanted: RUST_SMOKE });
+    },
+  },
+  vitest: {
+    builds: ["native programs", "workspace environment"],
+    cores: 1,
+    run: async ({ root, out }, scope, print) => await runVitest(root, out, print, scope === "all" ? [] : VITEST_SMOKE),
+  },
+  pytest: {
+    builds: ["native programs", "Python packages"],
+    cores: 1,
+    run: async ({ root, out }, scope, print) =>
+      await runPytest(root, out, print, scope === "all" ? [] : ["test_magics.py", "test_text.py"]),
+  },
+  playwright: {
+    builds: ["browser", "native programs", "portal", "workspace environment"],
+    cores: 1,
+    run: async ({ root, out }, scope, print) =>
+      await runJourneys(root, out, print, scope === "all" ? [] : ["--project", "journeys", "1-journey"]),
+  },
+} satisfies Record<string, Suite>;
+
+export type SuiteName = keyof typeof SUITES;
+export const SUITE_NAMES = Object.keys(SUITES) as SuiteName[];
+
+/** Programs of the Rust smoke: one of each crate whose tests take about a second. */
+export const RUST_SMOKE = ["api/unit tests", "client/unit tests", "conformance/blocking", "conformance/first_use"];
+/** Files of the Vitest smoke: pure decisions, an operation on the database, and the HTTP handlers. */
+export const VITEST_SMOKE = [
+  "server/scheduler/queue.test.ts",
+  "server/services/lease",
+  "app/api/handlers.test.ts",
+  "scripts/test",
+];
+
+/** The steps for these suites, each with its scope, and for the builds that they or other steps need. */
+export function suiteSteps(
+  setting: Setting,
+  wanted: ReadonlyMap<SuiteName, Scope>,
+  moreBuilds: readonly BuildName[] = [],
+): Step[] {
+  const names = SUITE_NAMES.filter((name) => wanted.has(name));
+  const needed = [...names.flatMap((name) => SUITES[name].builds), ...moreBuilds];
+  const builds = buildSteps(setting.root, setting.out, [...new Set(needed)]);
+  const suites = names.map((name): Step => {
+    const { builds: after, cores, run }: Suite = SUITES[name];
+    const scope = wanted.get(name) ?? "all";
+    const before = name === "cluster" ? [...after, "cluster parts"] : [...after];
+    return { name, kind: "suite", after: before, cores, run: async (print) => await run(setting, scope, print) };
+  });
+  return [...builds, ...(names.includes("cluster") ? [clusterParts] : []), ...suites];
+}
+
+const clusterParts: Step = {
+  name: "cluster parts",
+  kind: "build",
+  // Both install packages of the distribution, one at a time.
+  after: ["browser"],
+  cores: 1,
+  run: async (print) => {
+    await prepareCluster(print);
+    return undefined;
+  },
+};
+
+/** Every check. The slow ones come last, so that they fill what the suites leave idle. */
+export const quickChecks: Step[] = [...typescriptChecks, ...rustChecks];
+export const slowChecks: Step[] = [lint, rustLint];

@@ -1,0 +1,43 @@
+/** Vitest's default configuration as a suite: counts, flaky tests, seconds of each file, and the tests that hang. */
+import { rm } from "node:fs/promises";
+import path from "node:path";
+import { attempt, run } from "#scripts/lib/processes.ts";
+import { FLAKY, LIMIT_VARIABLE, STILL_RUNNING } from "#scripts/test/running-tests.ts";
+import type { Outcome, Print } from "#scripts/test/step.ts";
+import { countsOf, fileOutcomes } from "#scripts/test/vitest-report.ts";
+
+/** Seconds after which the run is ended. It takes a few minutes. */
+const LIMIT_S = 1500;
+/** Seconds after the limit for Vitest to name the tests that run, and to end. */
+const LAST_WORDS_S = 60;
+
+/** Runs all tests, or those of `files` (parts of file names). */
+export async function runVitest(root: string, out: string, print: Print, files: readonly string[]): Promise<Outcome> {
+  const report = path.join(out, "vitest.json");
+  // None from before, which would be taken for this run's.
+  await rm(report, { force: true });
+  const flaky: string[] = [];
+  const hung: string[] = [];
+  const reporters = ["--reporter=default", "--reporter=./scripts/test/running-tests.ts", "--reporter=json"];
+  const words = ["node_modules/vitest/vitest.mjs", "run", ...reporters, `--outputFile.json=${report}`, ...files];
+  const problem = await attempt(() =>
+    run(process.execPath, words, {
+      cwd: root,
+      env: { ...process.env, [LIMIT_VARIABLE]: String(LIMIT_S) },
+      limit: LIMIT_S + LAST_WORDS_S,
+      onLine: (line) => {
+        print(line);
+        if (line.startsWith(FLAKY)) flaky.push(line.slice(FLAKY.length));
+        if (line.startsWith(STILL_RUNNING)) hung.push(line.slice(STILL_RUNNING.length));
+      },
+    }),
+  );
+  const outcomes = fileOutcomes(report);
+  const { passed, failed } = countsOf(outcomes);
+  // A run that fails without a failed test failed outside of all files, and one that hangs may name no test.
+  const least = problem === undefined ? 0 : Math.max(1, hung.length);
+  return {
+    ...{ passed, failed: Math.max(failed, least), flaky, files: outcomes },
+    ...(hung.length > 0 ? { note: `hung: ${hung.join(", ")}` } : {}),
+  };
+}

@@ -1,0 +1,50 @@
+/** What Vitest's report tells about each file and each test of the cluster tests. */
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { z } from "zod";
+
+const reportSchema = z.object({
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      status: z.string(),
+      startTime: z.number(),
+      endTime: z.number().optional(),
+      assertionResults: z.array(z.object({ fullName: z.string(), status: z.string() })),
+    }),
+  ),
+});
+
+/** A file of the run; `failed`: the full names of its failed tests, or none where the file failed outside of a test. */
+export type FileOutcome = { file: string; seconds: number; passed: number; ok: boolean; failed: string[] };
+
+/** Every file of a report, the slowest first; none without a report. */
+export function fileOutcomes(report: string): FileOutcome[] {
+  if (!existsSync(report)) return [];
+  const { testResults } = reportSchema.parse(JSON.parse(readFileSync(report, "utf8")));
+  const outcomes = testResults.map(({ name, status, startTime, endTime = startTime, assertionResults }) => {
+    const namesOf = (wanted: string) =>
+      assertionResults.flatMap((one) => (one.status === wanted ? [one.fullName] : []));
+    const seconds = Math.round((endTime - startTime) / 100) / 10;
+    const file = path.relative(process.cwd(), name);
+    return { file, seconds, passed: namesOf("passed").length, ok: status !== "failed", failed: namesOf("failed") };
+  });
+  return outcomes.sort((a, b) => b.seconds - a.seconds);
+}
+
+/** A file that failed outside of its tests counts as one failure. */
+export function countsOf(outcomes: readonly FileOutcome[]): { passed: number; failed: number } {
+  const sum = (count: (one: FileOutcome) => number) => outcomes.reduce((total, one) => total + count(one), 0);
+  return {
+    passed: sum(({ passed }) => passed),
+    failed: sum(({ ok, failed }) => (ok ? 0 : Math.max(1, failed.length))),
+  };
+}
+
+/** `file: test` of everything that failed in `first` and nothing of whose file failed in `again`. */
+export function flakyTests(first: readonly FileOutcome[], again: readonly FileOutcome[]): string[] {
+  const passed = new Set(again.flatMap(({ file, ok }) => (ok ? [file] : [])));
+  return first
+    .filter(({ file, ok }) => !ok && passed.has(file))
+    .flatMap(({ file, failed }) => (failed.length === 0 ? [file] : failed.map((name) => `${file}: ${name}`)));
+}
