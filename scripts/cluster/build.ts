@@ -2,7 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, rename, rm, symlink } from "node:fs/promises";
 import path from "node:path";
-import { cacheFolder } from "#scripts/lib/cache.ts";
+import { goBuildKey, goEnv } from "#scripts/cluster/go-program.ts";
+import { cacheFolder } from "#scripts/lib/cache.mjs";
 import { run } from "#scripts/lib/processes.ts";
 
 const SOURCE = path.resolve(import.meta.dirname, "kubernetes");
@@ -23,9 +24,26 @@ export function kubernetesVersion(): string {
   return version;
 }
 
+/** What the compiler is told; the components take their version from the stamps. */
+function buildFlags(): string[] {
+  const version = kubernetesVersion();
+  const minor = version.split(".")[1];
+  const stamps = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap((module) => [
+    `-X ${module}.gitVersion=${version}`,
+    `-X ${module}.gitMajor=1`,
+    `-X ${module}.gitMinor=${minor}`,
+    `-X ${module}.gitTreeState=clean`,
+  ]);
+  return ["-mod=readonly", "-trimpath", "-buildvcs=false", `-ldflags=-s -w ${stamps.join(" ")}`];
+}
+
+let folder: string | undefined;
+
 /** Where the components' programs lie once they are built. */
 export function kubernetesFolder(): string {
-  return cacheFolder(`kubernetes-${kubernetesVersion()}`);
+  const sources = ["main.go", "go.mod", "go.sum"].map((name) => path.join(SOURCE, name));
+  folder ??= cacheFolder(`kubernetes-${kubernetesVersion()}-${goBuildKey(buildFlags(), sources)}`);
+  return folder;
 }
 
 /** Compiles what is missing: about six minutes on two cores the first time. */
@@ -34,34 +52,10 @@ export async function buildKubernetes(say: (line: string) => void): Promise<void
   const program = path.join(folder, "kubernetes");
   await mkdir(folder, { recursive: true });
   if (!existsSync(program)) {
-    const version = kubernetesVersion();
-    say(`Building Kubernetes ${version} from its Go modules; the first time takes minutes`);
-    const minor = version.split(".")[1];
-    const stamps = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap((module) => [
-      `-X ${module}.gitVersion=${version}`,
-      `-X ${module}.gitMajor=1`,
-      `-X ${module}.gitMinor=${minor}`,
-      `-X ${module}.gitTreeState=clean`,
-    ]);
+    say(`Building Kubernetes ${kubernetesVersion()} from its Go modules; the first time takes minutes`);
     const unfinished = `${program}.${process.pid}`;
-    await run(
-      "go",
-      [
-        "build",
-        "-mod=readonly",
-        "-trimpath",
-        "-buildvcs=false",
-        `-ldflags=-s -w ${stamps.join(" ")}`,
-        "-o",
-        unfinished,
-        ".",
-      ],
-      {
-        cwd: SOURCE,
-        env: { ...process.env, CGO_ENABLED: "0", GOFLAGS: "" },
-        background: true,
-      },
-    );
+    const words = ["build", ...buildFlags(), "-o", unfinished, "."];
+    await run("go", words, { cwd: SOURCE, env: goEnv(), background: true });
     await rename(unfinished, program);
   }
   for (const name of COMPONENTS) {

@@ -1,5 +1,5 @@
 /**
- * Brings Kubernetes up and down: a control plane with its node, and a second node for tests that need one. Each node is
+ * Brings Kubernetes up and down: a control plane with its node, and further nodes for tests that need some. Each node is
  * in a network namespace of its own, so that it listens on no address of the machine; its kubelet and containerd are in
  * a mount namespace of their own, because they use fixed paths.
  * Each process is known by its pid and start time, and only those are ever ended.
@@ -12,7 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { makeCertificates } from "#scripts/cluster/certificates.ts";
-import { type Cluster, secondNode, socketOf } from "#scripts/cluster/place.ts";
+import { type Cluster, furtherNode, POOL, socketOf } from "#scripts/cluster/place.ts";
 import { containerdConfig, kubeconfig, kubeletConfig, podNetwork } from "#scripts/cluster/settings.ts";
 import { isAlive, type ProcessStart, processStat } from "#server/launchers/local/processes.ts";
 
@@ -21,8 +21,11 @@ const execute = promisify(execFile);
 const SERVICES = "10.96.0.0/16";
 /** What belongs to a node alone. */
 const NODE_FOLDERS = ["log", "pid", "command", "kubelet", "containerd", "cni"];
-/** Of the whole machine, set by kubelet. */
-const KERNEL_SETTINGS = ["vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops"];
+/** Kernel settings of the whole machine that a cluster changes and puts back. All but the last are set by kubelet. */
+const WATCHES = "fs.inotify.max_user_instances";
+const KERNEL_SETTINGS = ["vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops", WATCHES];
+/** The kernel's default of 128 is little for five kubelets. */
+const LEAST_WATCHES = 1_024;
 
 /** Whether its API server runs and answers. */
 export async function isUp(cluster: Cluster): Promise<boolean> {
@@ -70,6 +73,9 @@ export async function bringUp(cluster: Cluster, say: (line: string) => void): Pr
   await makeNetwork(cluster);
   await ip(cluster, "route", "add", "default", "dev", "lo");
   await writeFile(at("sysctl"), (await execute("sysctl", KERNEL_SETTINGS)).stdout);
+  const watches = Number((await execute("sysctl", ["-n", WATCHES])).stdout);
+  // A sandbox may not be allowed to change it.
+  if (watches < LEAST_WATCHES) await execute("sysctl", ["-qw", `${WATCHES}=${LEAST_WATCHES}`]).catch(() => undefined);
   await makeCertificates(at("pki"), [address, "127.0.0.1", SERVICES.replace("0.0/16", "0.1")]);
   await writeFile(cluster.kubeconfig, kubeconfig(cluster));
   await startContainerd(cluster);
@@ -109,7 +115,8 @@ export async function bringUp(cluster: Cluster, say: (line: string) => void): Pr
     `--root-ca-file=${at("pki", "ca.crt")}`,
     ...["--use-service-account-credentials=true", "--leader-elect=false"],
     // The client's default limits delay the default ServiceAccount of a namespace, without which no pod is admitted.
-    ...["--kube-api-qps=300", "--kube-api-burst=600", "--node-monitor-grace-period=16s"],
+    ...["--kube-api-qps=300", "--kube-api-burst=600"],
+    ...["--node-monitor-grace-period=16s", "--node-monitor-period=2s"],
   ]);
   const scheduler = [path.join(bin, "kube-scheduler"), "--kubeconfig", cluster.kubeconfig, "--leader-elect=false"];
   await begin(cluster, "kube-scheduler", scheduler);
@@ -119,27 +126,28 @@ export async function bringUp(cluster: Cluster, say: (line: string) => void): Pr
   });
 }
 
-/** Brings the second node up beside a cluster that runs; settles when it is ready. Its pods' images are its own. */
-export async function addNode(cluster: Cluster): Promise<Cluster> {
-  const node = secondNode(cluster);
-  await removeNode(cluster);
+/** Adds a further node (see `furtherNode`) to a cluster that runs; settles when the node is ready. It has no images. */
+export async function addNode(cluster: Cluster, number: number, pool: string): Promise<Cluster> {
+  const node = furtherNode(cluster, number, pool);
+  const [here, there] = [`to-${node.node}`, `to-${cluster.node}`];
+  await removeNode(node);
   for (const name of NODE_FOLDERS) await mkdir(path.join(node.dir, name), { recursive: true });
   await symlink(path.join(cluster.dir, "pki"), path.join(node.dir, "pki"));
   await makeNetwork(node);
   const wire = [
-    ...["link", "add", "to-node-2", "type", "veth"],
-    ...["peer", "name", "to-node-1", "netns", path.basename(node.netns)],
+    ...["link", "add", here, "type", "veth"],
+    ...["peer", "name", there, "netns", path.basename(node.netns)],
   ];
   await ip(cluster, ...wire);
-  for (const [here, there, link] of [
-    [cluster, node, "to-node-2"],
-    [node, cluster, "to-node-1"],
+  for (const [from, to, link] of [
+    [cluster, node, here],
+    [node, cluster, there],
   ] as const) {
-    await ip(here, "link", "set", link, "up");
-    await ip(here, "route", "add", there.address, "dev", link, "src", here.address);
-    await ip(here, "route", "add", there.pods, "via", there.address, "dev", link, "onlink", "src", here.address);
+    await ip(from, "link", "set", link, "up");
+    await ip(from, "route", "add", to.address, "dev", link, "src", from.address);
+    await ip(from, "route", "add", to.pods, "via", to.address, "dev", link, "onlink", "src", from.address);
   }
-  await ip(node, "route", "add", "default", "via", cluster.address, "dev", "to-node-1", "onlink", "src", node.address);
+  await ip(node, "route", "add", "default", "via", cluster.address, "dev", there, "onlink", "src", node.address);
   for (const hierarchy of await hierarchies())
     await mkdir(path.join(hierarchy, node.controlGroup), { recursive: true });
   await startContainerd(node);
@@ -147,15 +155,7 @@ export async function addNode(cluster: Cluster): Promise<Cluster> {
   return node;
 }
 
-/** Gives a node images that another one has. */
-export async function copyImages(from: Cluster, to: Cluster, names: readonly string[]): Promise<void> {
-  const file = path.join(to.dir, "images.tar");
-  await ctr(from, "images", "export", file, ...names);
-  await ctr(to, "images", "import", file);
-  await rm(file);
-}
-
-/** Ends the second node as a machine ends whose power fails: the cluster is told nothing. */
+/** Ends a further node as a machine ends whose power fails: the cluster is told nothing. */
 export async function failNode(node: Cluster): Promise<void> {
   for (const name of ["kube-proxy", "kubelet"]) await end(node, name, "SIGKILL");
   for (const task of await tasksOf(node)) await ctr(node, "task", "rm", "-f", task).catch(() => "");
@@ -167,13 +167,18 @@ export async function returnNode(node: Cluster): Promise<void> {
   await untilReady(node);
 }
 
-/** Takes the second node away, with all that is of it. */
-export async function removeNode(cluster: Cluster): Promise<void> {
-  const node = secondNode(cluster);
+/** Removes a further node and everything that belongs to it. */
+export async function removeNode(node: Cluster): Promise<void> {
   if (!existsSync(node.dir)) return;
   await failNode(node);
-  await kubectl(cluster, "delete", "node", node.node, "--ignore-not-found").catch(() => "");
+  await kubectl(node, "delete", "node", node.node, "--ignore-not-found").catch(() => "");
   await clearNode(node);
+}
+
+/** The further nodes that a cluster has. */
+async function furtherNodes(cluster: Cluster): Promise<Cluster[]> {
+  const numbers = (await readdir(cluster.dir)).flatMap((name) => /^node-(\d)$/.exec(name)?.[1] ?? []);
+  return numbers.map((number) => furtherNode(cluster, Number(number), ""));
 }
 
 /** What runs containers on a node. */
@@ -212,6 +217,7 @@ async function startKubelet(node: Cluster): Promise<void> {
     ...["--config", at("kubelet", "config.json")],
     ...["--root-dir", kubeletFolder(node), "--cert-dir", at("kubelet", "pki")],
     ...[`--hostname-override=${node.node}`, `--node-ip=${address}`],
+    ...(node.pool === undefined ? [] : [`--node-labels=${POOL}=${node.pool}`]),
   ]);
   await begin(node, "kube-proxy", [
     path.join(bin, "kube-proxy"),
@@ -258,7 +264,7 @@ export async function bringDown(cluster: Cluster): Promise<void> {
     );
     for (let waited = 0; waited < 100 && (await tasksOf(cluster)).length > 0; waited++) await sleep(100);
   }
-  await removeNode(cluster);
+  for (const node of await furtherNodes(cluster)) await removeNode(node);
   await end(cluster, "buckets");
   await end(cluster, "kube-proxy");
   await end(cluster, "kubelet");

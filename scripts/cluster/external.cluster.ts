@@ -89,7 +89,7 @@ beforeAll(async () => {
   await secret("admin", ADMIN);
 }, 60_000);
 afterAll(async () => {
-  await helm("uninstall", "sluice", "--wait", "--timeout", "60s").catch((error: unknown) => console.error(error));
+  await helm("uninstall", "sluice").catch((error: unknown) => console.error(error));
   await kubectl(machine, "delete", "namespace", NAMESPACE, "--wait=false");
   issuer?.server.closeAllConnections();
   issuer?.server.close();
@@ -113,12 +113,14 @@ it("signs in through the organisation's provider, and keeps its people in the or
     gateway: { ...small, url: "http://n.localhost", host: "n.localhost", service: { clusterIP: ADDRESS.gateway } },
     broker: { ...small, url: `https://${ADDRESS.broker}:3001`, service: { clusterIP: ADDRESS.broker } },
     gpud: { enabled: false },
+    // Two releases may not share one, and other files install releases as well.
+    workspaces: { namespacePrefix: "external" },
     certificateAuthorities: authority,
   };
   const file = path.join(folder, "values.json");
   await writeFile(file, JSON.stringify(values));
   const chart = path.resolve("deploy/helm/sluice");
-  await helm("install", "sluice", chart, "--values", file, "--wait", "--wait-for-jobs", "--timeout", "200s");
+  await helm("install", "sluice", chart, "--values", file, "--wait", "--wait-for-jobs", "--timeout", "280s");
   const pods = await kubectl(machine, "get", "pods", "--namespace", NAMESPACE, "--output", "name");
   expect(pods).not.toContain("postgres");
 

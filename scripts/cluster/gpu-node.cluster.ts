@@ -9,8 +9,9 @@ import { desc, eq, ne } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { kubernetesVersion } from "#scripts/cluster/build.ts";
 import { makeCertificates } from "#scripts/cluster/certificates.ts";
-import { addNode, copyImages, halt, kubectl, makeNamespace, removeNode, resume } from "#scripts/cluster/cluster.ts";
-import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
+import { addNode, halt, kubectl, makeNamespace, removeNode, resume } from "#scripts/cluster/cluster.ts";
+import { loadInto } from "#scripts/cluster/images.ts";
+import { type Cluster, clusterAt, POOL } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
 import { type Broker, startBroker } from "#server/broker/broker.ts";
 import { startClusterWatch } from "#server/broker/cluster/cluster-watch.ts";
@@ -44,8 +45,9 @@ let environment: BuiltEnvironment;
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), "sluice-gpu-node-"));
-  second = await addNode(machine);
-  await copyImages(machine, second, [PAUSE_IMAGE, cluster.gpudImage]);
+  const adding = makeNode();
+  // Awaited below.
+  adding.catch(() => undefined);
   database = await useTestDatabase({ max: 10 });
   world = await makeWorld(database.db);
   // The servers of that world are rows without machines.
@@ -64,13 +66,19 @@ beforeAll(async () => {
   const stateDir = path.resolve(".sluice/cluster");
   const wheel = await builtWheel(stateDir);
   environment = await ensureEnvironment("cuda-python", { stateDir, wheel, onLine: () => undefined });
+  second = await adding;
   await installGpud();
 }, 240_000);
+async function makeNode(): Promise<Cluster> {
+  const node = await addNode(machine, 4, "gpu-node");
+  await loadInto(node, cluster.imageFiles, [PAUSE_IMAGE, cluster.gpudImage]);
+  return node;
+}
 afterAll(async () => {
   await watch?.stop();
   await live?.close();
   await kubectl(machine, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false");
-  await removeNode(machine);
+  if (second !== undefined) await removeNode(second);
   await broker?.stop();
   await database?.drop();
   await rm(folder, { recursive: true, force: true });
@@ -105,6 +113,7 @@ async function installGpud(): Promise<void> {
       hostNetwork: true,
       // By what a node says of itself: what an admin has labelled is gone with a deleted node.
       nodeSelector: { "sluice.dev/gpu-host": null, "kubernetes.io/hostname": second.node },
+      tolerations: [{ key: POOL, operator: "Exists" }],
       stateDirectory: path.join(folder, "gpud"),
       args: ["--soft-memory", "1G"],
     },

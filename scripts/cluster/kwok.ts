@@ -1,10 +1,10 @@
 /** kwok, which imitates nodes for the cluster's bench, compiled from its published module. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { rename, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { cacheFolder } from "#scripts/lib/cache.ts";
-import { run } from "#scripts/lib/processes.ts";
+import { goEnv, installGoCommand } from "#scripts/cluster/go-program.ts";
+import { tagOf } from "#scripts/images/archive.ts";
 
 const MODULE = "sigs.k8s.io/kwok";
 const VERSION = "v0.8.0";
@@ -15,15 +15,12 @@ export type Kwok = { program: string; stages: string };
 
 /** Compiles it if it is missing (three minutes on two cores). */
 export async function buildKwok(say: (line: string) => void): Promise<Kwok> {
-  const folder = cacheFolder(`kwok-${VERSION}`);
-  const found = { program: path.join(folder, "kwok"), stages: path.join(folder, "stages.yaml") };
-  if (existsSync(found.program) && existsSync(found.stages)) return found;
-  say(`Building kwok ${VERSION} from its Go module`);
-  await mkdir(folder, { recursive: true });
-  const env = { ...process.env, CGO_ENABLED: "0", GOFLAGS: "", GOBIN: folder };
-  const install = ["install", "-trimpath", "-ldflags=-s -w", `${MODULE}/cmd/kwok@${VERSION}`];
-  await run("go", install, { cwd: folder, env, background: true });
-  const told = execFileSync("go", ["mod", "download", "-json", `${MODULE}@${VERSION}`], { cwd: folder, env });
+  const program = await installGoCommand("kwok", { module: `${MODULE}/cmd/kwok`, version: VERSION }, say);
+  const folder = path.dirname(program);
+  const found = { program, stages: path.join(folder, `stages-${tagOf(...STAGES)}.yaml`) };
+  if (existsSync(found.stages)) return found;
+  const download = ["mod", "download", "-json", `${MODULE}@${VERSION}`];
+  const told = execFileSync("go", download, { cwd: folder, env: goEnv() });
   const { Dir } = JSON.parse(told.toString()) as { Dir: string };
   const files = STAGES.flatMap((stage) =>
     readdirSync(path.join(Dir, stage))
@@ -31,6 +28,8 @@ export async function buildKwok(say: (line: string) => void): Promise<Kwok> {
       .sort()
       .map((name) => readFileSync(path.join(Dir, stage, name), "utf8")),
   );
-  await writeFile(found.stages, files.map((text) => `---\n${text}\n`).join(""));
+  const unfinished = `${found.stages}.${process.pid}`;
+  await writeFile(unfinished, files.map((text) => `---\n${text}\n`).join(""));
+  await rename(unfinished, found.stages);
   return found;
 }

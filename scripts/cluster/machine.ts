@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { run } from "#scripts/lib/processes.ts";
 
 const PACKAGES = [
@@ -37,8 +38,11 @@ export function whyNot(): string | undefined {
 }
 
 const GIB = 2 ** 30;
-/** Images, volumes and logs take about 6 GiB, and a kubelet whose disk is nearly full deletes the images that it needs. */
-const FREE_BYTES = 9 * GIB;
+/**
+ * Images, volumes and logs take about 6 GiB, and the images of three further nodes 4 GiB. A kubelet whose disk is nearly
+ * full deletes the images that it needs.
+ */
+const FREE_BYTES = 13 * GIB;
 
 /** Fails where the disk of this folder has too little room for a cluster. */
 export async function checkDisk(folder: string): Promise<void> {
@@ -58,6 +62,21 @@ export async function installPackages(say: (line: string) => void): Promise<void
   if (missing.length === 0) return;
   say(`Installing ${missing.join(", ")}`);
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  await run("apt-get", ["update", "-qq"], { env });
-  await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", ...missing], { env });
+  await whenFree(() => run("apt-get", ["update", "-qq"], { env }));
+  await whenFree(() => run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", ...missing], { env }));
+}
+
+/** How often, and after what pause, apt-get is asked again while another process uses it. */
+const APT = { tries: 60, pauseMs: 5_000 };
+
+/** Runs apt-get again while another process holds its locks: another suite may install something at the same time. */
+export async function whenFree(install: () => Promise<void>): Promise<void> {
+  for (let left = APT.tries; ; left--) {
+    try {
+      return await install();
+    } catch (error) {
+      if (left === 0 || !/could not get lock|unable to (lock|acquire)/i.test(String(error))) throw error;
+      await sleep(APT.pauseMs);
+    }
+  }
 }

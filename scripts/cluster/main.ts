@@ -5,19 +5,20 @@
  *   npm run test:cluster -- test pulls   the same with those test files alone whose names have that in them
  *   npm run test:cluster -- up           brings one up and leaves it; prints how to talk to it
  *   npm run test:cluster -- down         ends it
+ *   npm run test:cluster -- prepare      brings none up; makes everything that can be kept, beside other work
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { buildKubernetes } from "#scripts/cluster/build.ts";
 import { bringDown, bringUp, isUp } from "#scripts/cluster/cluster.ts";
-import { buildGoProgram } from "#scripts/cluster/go-program.ts";
-import { buildHelm } from "#scripts/cluster/helm.ts";
-import { loadImages } from "#scripts/cluster/images.ts";
+import { type Images, loadInto, makeImages } from "#scripts/cluster/images.ts";
 import { checkDisk, installPackages, whyNot } from "#scripts/cluster/machine.ts";
 import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
+import { buildPrograms, prepare } from "#scripts/cluster/prepare.ts";
 import { runClusterTests } from "#scripts/cluster/test.ts";
 import { installChromium } from "#scripts/lib/chromium.ts";
 import { CLUSTER_RESULT_FILE } from "#scripts/test/result.ts";
+import { type FileOutcome, flakyTests } from "#scripts/test/vitest-report.ts";
 
 const root = process.cwd();
 const out = path.join(root, ".sluice", "test");
@@ -25,16 +26,26 @@ const started = Date.now();
 const say = (line: string) => console.log(`${((Date.now() - started) / 1000).toFixed(1).padStart(6)} s  ${line}`);
 
 const [command = "test", ...files] = process.argv.slice(2);
-if (!["test", "up", "down"].includes(command)) {
-  console.error(`${command}: not known. There are: test (default), up, down.`);
+if (!["test", "up", "down", "prepare"].includes(command)) {
+  console.error(`${command}: not known. There are: test (default), up, down, prepare.`);
   process.exit(2);
 }
+
+/** What `CLUSTER_RESULT_FILE` holds; `flaky` and `hung` name tests, `files` is for finding out what takes long. */
+type Told = {
+  passed: number;
+  failed: number;
+  skipped?: number;
+  flaky?: string[];
+  hung?: string[];
+  files?: FileOutcome[];
+};
 
 const reason = whyNot();
 if (reason !== undefined) {
   // Nothing failed: this machine is not one that can run a kubelet.
   console.log(`The cluster tests were skipped: ${reason}.`);
-  await tell({ passed: 0, failed: 0, skipped: 1 });
+  if (command !== "prepare") await tell({ passed: 0, failed: 0, skipped: 1 });
   process.exit(0);
 }
 
@@ -44,14 +55,19 @@ if (command === "down") {
   say("The cluster is down");
   process.exit(0);
 }
+if (command === "prepare") {
+  await prepare(root, say);
+  process.exit(0);
+}
 
 let code = 1;
 const found = await isUp(cluster);
 try {
   if (!found) await installPackages(say);
-  if (!found) await up(cluster);
   else say("Taking the cluster that runs already");
-  const images = await loadImages(cluster, { root, say });
+  // A cluster takes its time to come up, and so do the images.
+  const [images] = await allDone([makeImages({ root, say }), found ? undefined : up(cluster)]);
+  await loadAll(images);
   if (command === "up") {
     say("The cluster is up. Talk to it with:");
     console.log(
@@ -60,25 +76,32 @@ try {
     process.exit(0);
   }
   await installChromium(say);
-  const helm = await buildHelm(say);
-  for (const name of ["policies", "buckets"] as const) await buildGoProgram(root, name, say);
-  const setting = { root, out, images, helm, files };
-  let counts = await runClusterTests(cluster, setting);
-  if (counts.failed > 0 && !found) {
-    // Those of a file build on one another: the files in which something failed are run once more, on a new cluster.
-    const { again, ...first } = counts;
-    say(`${first.failed} failed; once more: ${again.files.join(", ") || "all"}`);
+  const helm = await buildPrograms(root, say);
+  const setting = { root, out, images, helm };
+  const first = await runClusterTests(cluster, { ...setting, files, report: "cluster.json" });
+  let { passed, failed } = first;
+  let flaky: string[] = [];
+  const broken = first.files.filter(({ ok }) => !ok);
+  if (failed > 0 && !found && first.hung.length === 0) {
+    // The tests of a file build on one another: the files in which something failed run once more, on a new cluster.
+    const names = broken.map(({ file }) => file);
+    say(`${failed} failed; once more: ${names.join(", ") || "all"}`);
     await bringDown(cluster);
     await up(cluster);
-    await loadImages(cluster, { root, say });
-    counts = await runClusterTests(cluster, { ...setting, files: again.files.length > 0 ? again.files : files });
-    if (again.files.length > 0) counts.passed += first.passed - again.passed;
-    if (counts.failed === 0) console.log("Flaky: what failed at first is named above.");
+    await loadAll(images);
+    const more = { files: names.length > 0 ? names : files, report: "cluster-again.json" };
+    const again = await runClusterTests(cluster, { ...setting, ...more });
+    flaky = flakyTests(first.files, again.files);
+    failed = again.failed;
+    const kept = names.length > 0 ? passed - broken.reduce((sum, one) => sum + one.passed, 0) : 0;
+    passed = kept + again.passed;
+    first.hung.push(...again.hung);
   }
-  const { passed, failed } = counts;
   code = failed === 0 && passed > 0 ? 0 : 1;
   if (!found) await bringDown(cluster);
-  await tell({ passed, failed });
+  for (const { file, seconds } of first.files) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`);
+  for (const name of flaky) console.log(`Flaky: ${name}`);
+  await tell({ passed, failed, flaky, hung: first.hung, files: first.files });
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   if (!found) await bringDown(cluster).catch((failure: unknown) => console.error(failure));
@@ -86,10 +109,11 @@ try {
 }
 process.exit(code);
 
-/** The closing line, and for `.ci/run` a file with the same. */
-async function tell({ passed, failed, skipped }: { passed: number; failed: number; skipped?: number }): Promise<void> {
+/** The closing line, and for `.ci/run` a file with the same and more. */
+async function tell(told: Told): Promise<void> {
+  const { passed, failed, skipped } = told;
   await mkdir(out, { recursive: true });
-  await writeFile(CLUSTER_RESULT_FILE, JSON.stringify({ passed, failed }));
+  await writeFile(CLUSTER_RESULT_FILE, JSON.stringify({ flaky: [], hung: [], files: [], ...told }));
   console.log(`\n${passed} passed, ${failed} failed${skipped === undefined ? "" : `, ${skipped} skipped`}`);
 }
 
@@ -100,4 +124,17 @@ async function up(wanted: Cluster): Promise<void> {
   await checkDisk(path.dirname(wanted.dir));
   await bringUp(wanted, say);
   say("The node is ready");
+}
+
+async function loadAll({ files: all }: Images): Promise<void> {
+  await loadInto(cluster, all, Object.keys(all), say);
+  say("The node has all images");
+}
+
+/** Like `Promise.all`, but settles when everything has: a cluster that is half up cannot be brought down. */
+async function allDone<T extends readonly unknown[]>(
+  work: [...T],
+): Promise<{ -readonly [I in keyof T]: Awaited<T[I]> }> {
+  await Promise.allSettled(work);
+  return await Promise.all(work);
 }

@@ -1,20 +1,14 @@
-/** Two nodes that are really there: what is emptied moves to the other, and what was on a dead one comes back there. */
+/**
+ * Two nodes that are really there, and this file's own: what is emptied moves to the other, and what was on a dead one
+ * comes back there.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { V1Pod } from "@kubernetes/client-node";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import {
-  addNode,
-  copyImages,
-  ctr,
-  failNode,
-  halt,
-  kubectl,
-  removeNode,
-  resume,
-  returnNode,
-} from "#scripts/cluster/cluster.ts";
-import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
+import { addNode, ctr, failNode, halt, kubectl, removeNode, resume, returnNode } from "#scripts/cluster/cluster.ts";
+import { loadInto } from "#scripts/cluster/images.ts";
+import { type Cluster, clusterAt, POOL } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
 import { notices } from "#server/db/schema/index.ts";
 import { useTestDatabase } from "#server/db/testing.ts";
@@ -22,6 +16,7 @@ import { namespaceOf, podName, WORKSPACE_LABEL } from "#server/launchers/kuberne
 import {
   type Installation,
   makeVolumes,
+  SMALL,
   smallSettings,
   startInstallation,
   testCluster,
@@ -29,27 +24,51 @@ import {
 
 const cluster = testCluster();
 const machine = clusterAt();
-const settings = smallSettings(cluster, "nodes", { moveSeconds: 5, lostNodeSeconds: 15 });
+/** The pool of this file's nodes; the workspaces run nowhere else. */
+const OWN = "nodes";
+const settings = smallSettings(cluster, "nodes", {
+  sizes: {
+    small: {
+      ...SMALL,
+      nodeSelector: { [POOL]: OWN },
+      tolerations: [{ key: POOL, value: OWN, effect: "NoSchedule" }],
+    },
+  },
+  moveSeconds: 5,
+  lostNodeSeconds: 15,
+});
 /** Of volumes that only the second node can use. */
 const BOUND_CLASS = "bound-homes";
 const POLL = { timeout: 60_000, interval: 200 };
 
+let near: Cluster;
 let second: Cluster;
 let installation: Installation;
 let dropBound: () => Promise<void>;
 let first: string;
 let bound: string;
+async function makeNode(number: number): Promise<Cluster> {
+  const node = await addNode(machine, number, OWN);
+  await loadInto(node, cluster.imageFiles, [PAUSE_IMAGE, cluster.workspaceImage]);
+  return node;
+}
 beforeAll(async () => {
-  second = await addNode(machine);
-  await copyImages(machine, second, [PAUSE_IMAGE, cluster.workspaceImage]);
-  installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 1 });
+  const starting = useTestDatabase({ max: 10 }).then(async (database) => {
+    installation = await startInstallation(database, cluster, { settings, homes: 1 });
+  });
+  const addNear = async () => {
+    near = await makeNode(2);
+  };
+  const addSecond = async () => {
+    second = await makeNode(3);
+  };
+  await Promise.all([starting, addNear(), addSecond()]);
   dropBound = await makeVolumes(cluster, 1, { storageClass: BOUND_CLASS, node: second.node });
-}, 180_000);
+}, 300_000);
 afterAll(async () => {
   await installation?.stop();
   await dropBound?.();
-  await removeNode(machine);
-  await kubectl(machine, "uncordon", machine.node);
+  for (const node of [near, second]) if (node !== undefined) await removeNode(node);
 }, 180_000);
 
 const message = async (id = first) => (await installation.row(id)).message;
@@ -74,11 +93,11 @@ it("moves a workspace off a node that is drained, after its notice, with its fil
   await kubectl(machine, "cordon", second.node);
   first = await installation.launch("first");
   await installation.observed(first, "running$");
-  expect(await nodeOf(first)).toBe(machine.node);
+  expect(await nodeOf(first)).toBe(near.node);
   await installation.inNotebook(first, KEEP);
   await kubectl(machine, "uncordon", second.node);
   const only = ["--pod-selector=sluice.dev/workspace", "--delete-emptydir-data", "--timeout=60s"];
-  const drained = kubectl(machine, "drain", "--force", machine.node, ...only);
+  const drained = kubectl(machine, "drain", "--force", near.node, ...only);
   await expect.poll(() => message(), POLL).toContain("The workspace is started again on another node");
   expect(await drained).toContain("drained");
   await installation.observed(first, "running$");
@@ -86,7 +105,7 @@ it("moves a workspace off a node that is drained, after its notice, with its fil
   expect(await kept()).toBe("still here");
   expect(await installation.inNotebook(first, BORROW)).toContain("sum 499500");
   expect((await installation.throughGateway(first, "/lab")).status).toBe(200);
-  await kubectl(machine, "uncordon", machine.node);
+  await kubectl(machine, "uncordon", near.node);
 }, 240_000);
 
 /** The workspace's pods, by their names. */
@@ -126,7 +145,7 @@ it("brings a workspace back on another node whose node's power failed, or says t
     .toContain(`${silent}; its volume for the home folder can be used on no`);
   await expect.poll(async () => (await installation.row(first)).generation, POLL).toBe(generation + 1);
   await installation.observed(first, "running$");
-  expect(await nodeOf(first)).toBe(machine.node);
+  expect(await nodeOf(first)).toBe(near.node);
   expect(await podsOf(first)).toEqual([podName({ id: first, generation: generation + 1 })]);
   expect(await kept()).toBe("still here");
   const told = await installation.database.db.select().from(notices).where(eq(notices.kind, "workspace-restarted"));
@@ -145,7 +164,7 @@ it("leaves it alone there when the dead node is back, which starts what could no
   // Long enough for a node to start what it was told to run before.
   await sleep(10_000);
   expect(await podsOf(first)).toEqual([pod]);
-  expect(await nodeOf(first)).toBe(machine.node);
+  expect(await nodeOf(first)).toBe(near.node);
   // The container of what could not leave it, and what holds that pod's namespaces.
   const run = (await ctr(second, "task", "ls")).split("\n").filter((line) => line.includes("RUNNING"));
   expect(run).toHaveLength(2);

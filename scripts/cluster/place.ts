@@ -19,7 +19,12 @@ export type Cluster = {
   pods: string;
   /** What the control groups of its pods are below. */
   controlGroup: string;
+  /** Label and taint of a further node: only pods that ask for this pool run there. The first node has none. */
+  pool?: string;
 };
+
+/** Key of the label and of the taint that keep a further node for the test file that added it. */
+export const POOL = "test.sluice.dev/pool";
 
 export function clusterAt(): Cluster {
   // Short: socket names have a limit.
@@ -30,12 +35,16 @@ export function clusterAt(): Cluster {
   };
 }
 
-/** The second node, which only tests bring up that need one. */
-export function secondNode(cluster: Cluster): Cluster {
+/**
+ * A further node, which a test file adds for itself (`addNode`). `number`: from 2 to 9, and another one for each file, because
+ * files run at the same time.
+ */
+export function furtherNode(cluster: Cluster, number: number, pool: string): Cluster {
+  const node = `node-${number}`;
   return {
     ...cluster,
-    ...{ node: "node-2", dir: path.join(cluster.dir, "node-2"), netns: `${cluster.netns}-2` },
-    ...{ address: "10.99.0.2", pods: "10.244.1.0/24", controlGroup: "/sluice-node-2" },
+    ...{ node, pool, dir: path.join(cluster.dir, node), netns: `${cluster.netns}-${number}` },
+    ...{ address: `10.99.0.${number}`, pods: `10.244.${number - 1}.0/24`, controlGroup: `/sluice-${node}` },
   };
 }
 

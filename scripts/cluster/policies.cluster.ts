@@ -57,8 +57,8 @@ const LISTEN = `import http.server, sys, threading
 for port in sys.argv[1:]:
     server = http.server.ThreadingHTTPServer(("", int(port)), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=server.serve_forever).start()`;
-/** Prints of each address whether somebody takes a connection there. */
-const REACH = `import json, socket
+/** Prints of each address whether somebody takes a connection there; all are tried at once, because a policy drops packets. */
+const REACH = `import concurrent.futures, json, socket
 def reaches(address):
     host, port = address.rsplit(":", 1)
     try:
@@ -67,7 +67,8 @@ def reaches(address):
     except OSError:
         return False
 def reached(addresses):
-    print(json.dumps({name: reaches(address) for name, address in addresses.items()}))`;
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        print(json.dumps(dict(zip(addresses, pool.map(reaches, addresses.values())))))`;
 
 type Server = { name: string; namespace: string; labels: Record<string, string>; ports: number[] };
 const servers: Server[] = [
@@ -112,7 +113,7 @@ beforeAll(async () => {
     made.unshift(object);
   }
   installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 2 });
-  [first, second] = [await installation.launch("first"), await installation.launch("second")];
+  [first, second] = await Promise.all([installation.launch("first"), installation.launch("second")]);
   for (const id of [first, second]) await installation.observed(id, "running$");
   for (const { name, namespace: where } of servers)
     await kubectl(machine, "wait", "--for=condition=Ready", `pod/${name}`, "--namespace", where, "--timeout=60s");

@@ -6,15 +6,15 @@ import { ctr } from "#scripts/cluster/cluster.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { startService } from "#scripts/lib/processes.ts";
 
-/** The host in its images' names. */
-export const REGISTRY = "localhost:5000";
+/** The registry of a test file, as the host in its images' names. Files run at the same time, so each has its own port. */
+export const registryAt = (port: number) => `localhost:${port}`;
 /** Who may pull and push. */
 export const LOGIN = { user: "puller", password: "correct" };
 /** That user with that password, as bcrypt. */
 const PASSWORDS = "puller:$2b$04$GJWTNOe/XhkD.p87DvWLvONZ/GE.sRJTx9hS4WzhxFm2XPYjXRmJK\n";
 
-/** Starts it in the network of whoever calls, which has to be the node's. */
-export async function startRegistry(cluster: Cluster) {
+/** Starts it in the network of the calling process, which has to be the node's; `host`: see `registryAt`. */
+export async function startRegistry(cluster: Cluster, host: string) {
   const folder = await mkdtemp(path.join(tmpdir(), "sluice-registry-"));
   const storage = path.join(folder, "images");
   await mkdir(storage);
@@ -23,7 +23,7 @@ export async function startRegistry(cluster: Cluster) {
     version: "0.1",
     log: { level: "info", accesslog: { disabled: true } },
     storage: { filesystem: { rootdirectory: storage } },
-    http: { addr: "127.0.0.1:5000" },
+    http: { addr: host.replace("localhost", "127.0.0.1") },
     auth: { htpasswd: { realm: "images", path: path.join(folder, "passwords") } },
   };
   // YAML holds JSON.
@@ -58,9 +58,9 @@ async function forget(cluster: Cluster, repository: string): Promise<void> {
   await ctr(cluster, "images", "rm", "--sync", ...those);
 }
 
-/** A secret by which pods pull from it, or with another password do not. */
-export function registrySecret(name: string, namespace: string, password = LOGIN.password) {
-  const auths = { [REGISTRY]: { username: LOGIN.user, password } };
+/** A secret by which pods pull from a registry, or with another password do not. */
+export function registrySecret(host: string, name: string, namespace: string, password = LOGIN.password) {
+  const auths = { [host]: { username: LOGIN.user, password } };
   return {
     ...{ apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, type: "kubernetes.io/dockerconfigjson" },
     stringData: { ".dockerconfigjson": JSON.stringify({ auths }) },

@@ -1,6 +1,6 @@
 /** What the cluster's processes read at start, as text of their files. */
 import path from "node:path";
-import { type Cluster, socketOf } from "#scripts/cluster/place.ts";
+import { type Cluster, POOL, socketOf } from "#scripts/cluster/place.ts";
 
 /** The image that holds a pod's namespaces; loaded before the first pod (see images.ts). */
 export const PAUSE_IMAGE = "localhost/pause:1";
@@ -21,7 +21,7 @@ export function kubeconfig({ address, dir }: Cluster): string {
 }
 
 export function kubeletConfig(cluster: Cluster): string {
-  const { dir, address, controlGroup } = cluster;
+  const { dir, address, controlGroup, pool } = cluster;
   return JSON.stringify({
     apiVersion: "kubelet.config.k8s.io/v1beta1",
     kind: "KubeletConfiguration",
@@ -38,6 +38,8 @@ export function kubeletConfig(cluster: Cluster): string {
     // How full a pod's own volumes are.
     volumeStatsAggPeriod: "2s",
     maxOpenFiles: 4096,
+    // Test files run at the same time: one that waits for its registry holds up no other.
+    serializeImagePulls: false,
     // A sandbox may not be allowed to change it.
     oomScoreAdj: 0,
     podLogsDir: path.join(dir, "kubelet", "logs"),
@@ -48,6 +50,7 @@ export function kubeletConfig(cluster: Cluster): string {
       x509: { clientCAFile: path.join(dir, "pki", "ca.crt") },
     },
     authorization: { mode: "AlwaysAllow" },
+    registerWithTaints: pool === undefined ? [] : [{ key: POOL, value: pool, effect: "NoSchedule" }],
     evictionHard: { "memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%" },
     // One that a pod pulled with a secret is for others with that secret; those of the tests are everybody's all the same.
     imagePullCredentialsVerificationPolicy: "NeverVerifyAllowlistedImages",

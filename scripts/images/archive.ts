@@ -11,6 +11,7 @@ import type { Base } from "#scripts/images/base.ts";
 import { bill, type Component, debianPackages } from "#scripts/images/bill.ts";
 import { DEBIAN_PACKAGES, type ImageConfig, readContainerfile } from "#scripts/images/containerfile.ts";
 import { findOrMake } from "#scripts/images/kept.ts";
+import { fingerprint } from "#scripts/lib/fingerprint.ts";
 
 const execute = promisify(execFile);
 
@@ -27,7 +28,7 @@ export type Recipe = {
   word: string;
   /** Of the images of one Containerfile, which this is, with what that is told. */
   variant?: { name: string; arguments: Record<string, string>; env: Record<string, string> };
-  /** Hash of everything that goes into it. */
+  /** Hash of its own content; `makeImage` adds base, lower layers and the programs that make images. */
   tag: string;
   /** Layers below the last one, by their names in the Containerfile. */
   layers?: Readonly<Record<string, string>>;
@@ -43,8 +44,11 @@ const LAST_LAYER = "root.tar";
 /** What an image is named by: `workspace-jax`. */
 const wordsOf = ({ word, variant }: Recipe) => (variant === undefined ? word : `${word}-${variant.name}`);
 
-/** Makes an image unless that was done for the same tag. */
-export async function makeImage(recipe: Recipe, base: Base, say: (line: string) => void): Promise<Image> {
+/** Makes an image unless one with the same content was made before. */
+export async function makeImage(content: Recipe, base: Base, say: (line: string) => void): Promise<Image> {
+  const lower = Object.values(content.layers ?? {}).map((layer) => path.basename(layer));
+  const programs = await fingerprint(content.root, ["scripts/images"]);
+  const recipe = { ...content, tag: tagOf(content.tag, base.tag, ...lower, programs, process.arch) };
   const kind = wordsOf(recipe);
   const name = `localhost/sluice-${kind}:${recipe.tag}`;
   const kept = { kind, tag: recipe.tag, endings: [".tar", ".cdx.json"] as const };

@@ -20,7 +20,8 @@ export async function baseLayer(root: string, say: (line: string) => void): Prom
   const release = /^VERSION_CODENAME=(\w+)$/m.exec(await readFile("/etc/os-release", "utf8"))?.[1];
   if (release === undefined) throw new Error("/etc/os-release names no release.");
   const packages = (await readFile(path.join(root, DEBIAN_PACKAGES), "utf8")).trim();
-  const tag = tagOf(RECIPE, packages);
+  // What the mirror has at that time is not in the tag: packages get newer only with another tag or another month.
+  const tag = tagOf(RECIPE, packages, process.arch);
   const kept = { kind: `debian-${release}`, tag, endings: ["", ".tar"] as const };
   const [tree, layer] = await findOrMake(kept, say, async (tree, layer) => {
     if (!existsSync(tree)) {

@@ -12,6 +12,8 @@ import { findBinaries } from "#server/db/embedded.ts";
 
 const HOME = "/opt/sluice";
 const POSTGRES = "deploy/images/control-plane/postgres.sh";
+/** What of the packages is packed follows from these and the lock. */
+const PACKED = ["scripts/images/control-plane.ts", "scripts/patch-postgres.mjs"];
 /** What runs and is not in `node_modules`. */
 const PROGRAM = ["server", "drizzle", ".next", "package.json", "next.config.ts"];
 /** What is only built with: the pages lie in `.next` with all that they show. */
@@ -55,9 +57,15 @@ export async function controlPlaneImage(root: string, say: (line: string) => voi
   };
 }
 
+/** Makes the layer of packages, which follows from the lock alone and not from a build. */
+export async function preparePackages(root: string, say: (line: string) => void): Promise<void> {
+  await lockedLayer(root, await packageFolders(root), say);
+}
+
 /** One layer of these packages for many images. */
 async function lockedLayer(root: string, folders: readonly string[], say: (line: string) => void): Promise<string> {
-  const tag = tagOf(await readFile(path.join(root, "package-lock.json")));
+  const lock = await readFile(path.join(root, "package-lock.json"));
+  const tag = tagOf(lock, await fingerprint(root, PACKED), process.arch);
   const kept = { kind: "packages", tag, endings: [".tar"] as const };
   const [layer] = await findOrMake(kept, say, async (layer) => {
     say("Packing the packages of the control plane");

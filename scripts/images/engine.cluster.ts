@@ -8,7 +8,7 @@ import type { V1Pod } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubectl, makeNamespace } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
-import { LOGIN, REGISTRY, registrySecret, startRegistry } from "#scripts/cluster/registry.ts";
+import { LOGIN, registryAt, registrySecret, startRegistry } from "#scripts/cluster/registry.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
 import { writeContext } from "#scripts/images/archive.ts";
 import { debianPackages, withPackages } from "#scripts/images/bill.ts";
@@ -19,6 +19,7 @@ import { builtWheel } from "#server/launchers/local/wheel.ts";
 const cluster = testCluster();
 const machine = clusterAt();
 const NAMESPACE = "engine";
+const REGISTRY = registryAt(5001);
 /** The base, as it lies in the registry of the tests. */
 const BASE = `${REGISTRY}/debian`;
 
@@ -34,9 +35,9 @@ const access = ["--tls-verify=false", "--creds", `${LOGIN.user}:${LOGIN.password
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), "sluice-engine-"));
-  registry = await startRegistry(machine);
+  registry = await startRegistry(machine, REGISTRY);
   await makeNamespace(machine, NAMESPACE);
-  await cluster.objects.create(registrySecret("registry", NAMESPACE));
+  await cluster.objects.create(registrySecret(REGISTRY, "registry", NAMESPACE));
 });
 afterAll(async () => {
   await kubectl(machine, "delete", "namespace", NAMESPACE, "--wait=false");

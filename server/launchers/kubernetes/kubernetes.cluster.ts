@@ -6,11 +6,10 @@ import {
   type KubernetesObject,
   PatchStrategy,
   type V1NetworkPolicy,
-  type V1Node,
   type V1Pod,
   type V1Service,
 } from "@kubernetes/client-node";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { usageWithin } from "#server/jupyter/usage.ts";
 import { EXAMPLES } from "#server/launchers/local/examples.ts";
@@ -25,13 +24,11 @@ import { namespaceOf, podName, TEAM_LABEL, WORKSPACE_LABEL } from "./objects.ts"
 import { type Installation, SMALL, smallSettings, startInstallation, testCluster } from "./testing.ts";
 
 const cluster = testCluster();
-const settings = smallSettings(cluster, "sluice", {
+const settings = smallSettings(cluster, "kubernetes", {
   environments: {
     "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" },
     "no-image": { image: "localhost/is-not-there:1", size: "small" },
     "too-large": { image: cluster.workspaceImage, size: "large", pull: "Never" },
-    "no-room": { image: cluster.workspaceImage, size: "wide", pull: "Never" },
-    "one-core": { image: cluster.workspaceImage, size: "core", pull: "Never" },
     later: { image: cluster.workspaceImage, size: "later", pull: "Never" },
     "ends-at-once": { image: "localhost/pause:1", size: "small", pull: "Never" },
   },
@@ -39,8 +36,6 @@ const settings = smallSettings(cluster, "sluice", {
     small: SMALL,
     later: { ...SMALL, nodeSelector: { "test.sluice.dev/is-there": "later" } },
     large: { ...SMALL, memory: { request: "256Mi", limit: "64Gi" } },
-    wide: { ...SMALL, cpu: { request: "500", limit: "500" } },
-    core: { ...SMALL, cpu: { request: "1", limit: "2" } },
   },
   team: { quota: { "limits.memory": "6Gi" } },
   startSeconds: 60,
@@ -343,71 +338,6 @@ it("names the quota that is used up", async () => {
     id,
     "failed: The workspace did not start. The team's quota on the cluster is used up: 64Gi of memory \\(limit\\) asked for, \\S+ of 6Gi in use",
   );
-});
-
-it("names what no node has, and how much of it is missing, while it waits", async () => {
-  const id = await launch("no room", "no-room");
-  const sentence =
-    /No node has room for this workspace: too little CPU \(it asks for 500, and the largest node has ([\d.]+), so ([\d.]+) are missing\) on 1 of 1 node\. It cannot start like this/;
-  await expect.poll(() => told(id), { timeout: 30_000, interval: 100 }).toMatch(sentence);
-  const [, most, missing] = sentence.exec(await told(id)) ?? [];
-  expect(Number(most) + Number(missing)).toBeCloseTo(500);
-  await stop(world.member.ctx, { id });
-  await observed(id, "stopped");
-});
-
-/** Thousandths of a processor that the node has and nobody has asked for. */
-async function freeMilli(): Promise<number> {
-  const milli = (cpu = "0") => (cpu.endsWith("m") ? Number(cpu.slice(0, -1)) : Number(cpu) * 1000);
-  const node = await cluster.objects.read<V1Node>({ apiVersion: "v1", kind: "Node", metadata: { name: "node-1" } });
-  const { items } = await cluster.objects.list<V1Pod>("v1", "Pod");
-  const there = items.filter(
-    ({ spec, status }) => spec?.nodeName === "node-1" && !["Succeeded", "Failed"].includes(status?.phase ?? ""),
-  );
-  const asked = there.flatMap(({ spec }) => spec?.containers ?? []).map(({ resources }) => resources?.requests?.cpu);
-  return asked.reduce((left, cpu) => left - milli(cpu), milli(node.status?.allocatable?.cpu));
-}
-
-it("says how much is missing on a node that is large enough and full, and starts when there is room", async () => {
-  const fills = {
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "fills", namespace: "default" } },
-    spec: {
-      ...{ automountServiceAccountToken: false, terminationGracePeriodSeconds: 0 },
-      containers: [
-        {
-          ...{ name: "fills", image: "localhost/pause:1", imagePullPolicy: "Never" },
-          resources: { requests: { cpu: `${(await freeMilli()) - 400}m` } },
-        },
-      ],
-    },
-  };
-  await cluster.objects.create(fills);
-  const giveBack = async () => await cluster.objects.delete(fills, undefined, undefined, 0).catch(() => undefined);
-  onTestFinished(async () => void (await giveBack()));
-  await expect
-    .poll(async () => (await cluster.objects.read<V1Pod>(fills)).spec?.nodeName, { timeout: 20_000, interval: 200 })
-    .toBe("node-1");
-  const id = await launch("full", "one-core");
-  await expect
-    .poll(() => told(id), { timeout: 30_000, interval: 200 })
-    .toContain(
-      "No node has room for this workspace: too little CPU (it asks for 1) on 1 of 1 node. The node with the most left for it has 0.4 CPU free, so 0.6 CPU are missing. It starts when there is room",
-    );
-  // A broker that takes over meanwhile waits on, as long as a start may take, for the pod that is there.
-  const { teamId, generation } = await row(id);
-  const metadata = { name: podName({ id, generation }), namespace: namespaceOf(settings, teamId) };
-  const pod = async () => await cluster.objects.read<V1Pod>({ apiVersion: "v1", kind: "Pod", metadata });
-  const before = await pod();
-  await installation.restartReconciler();
-  expect(await installation.launcher().observe(id)).toMatchObject({ state: "running", waits: true });
-  await expect.poll(() => told(id), { timeout: 20_000, interval: 200 }).toContain("Waiting for the pod that was made");
-  expect((await row(id)).observed).toBe("starting");
-  await giveBack();
-  await observed(id, "running$");
-  expect((await pod()).metadata?.uid).toBe(before.metadata?.uid);
-  expect(await installation.launcher().observe(id)).not.toHaveProperty("waits");
-  await stop(world.member.ctx, { id });
-  await observed(id, "stopped");
 });
 
 it("makes a pod anew that is deleted while the broker that took over waits for it", async () => {

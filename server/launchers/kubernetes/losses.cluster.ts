@@ -8,7 +8,7 @@ import { create } from "#server/services/workspace/create.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { namespaceOf } from "./objects.ts";
-import { type Installation, smallSettings, startInstallation, testCluster } from "./testing.ts";
+import { type Installation, SMALL, smallSettings, startInstallation, testCluster } from "./testing.ts";
 
 const cluster = testCluster();
 const settings = smallSettings(cluster, "losses", {
@@ -18,11 +18,21 @@ const settings = smallSettings(cluster, "losses", {
   },
   sizes: {
     // All of it requested: its processes are then no likelier than others to be ended for memory (see TAKE_ALL).
-    narrow: { cpu: { request: "1", limit: "1" }, memory: { request: "512Mi", limit: "512Mi" } },
+    // No more than that, because other files' pods ask for processors at the same time.
+    narrow: { cpu: { request: "600m", limit: "600m" }, memory: { request: "512Mi", limit: "512Mi" } },
     // Enough for a shell, and too little for JupyterLab.
     "too-narrow": { cpu: { request: "100m", limit: "2" }, memory: { request: "40Mi", limit: "40Mi" } },
+    small: SMALL,
   },
 });
+/** The settings for workspaces that never run. */
+const light = {
+  ...settings,
+  environments: {
+    ...settings.environments,
+    "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" as const },
+  },
+};
 const POLL = { timeout: 60_000, interval: 200 };
 
 let installation: Installation;
@@ -98,7 +108,7 @@ it("names the volume that never comes, and what is said of it", async () => {
   await cluster.objects.create(unprovided);
   onTestFinished(async () => void (await cluster.objects.delete(unprovided)));
   await installation.restartReconciler({
-    ...settings,
+    ...light,
     home: { size: "1Gi", storageClass: "unprovided" },
     startSeconds: 10,
   });
@@ -112,7 +122,7 @@ it("names the volume that never comes, and what is said of it", async () => {
 });
 
 it("names the dataset whose volume never comes", async () => {
-  await installation.restartReconciler({ ...settings, startSeconds: 10 });
+  await installation.restartReconciler({ ...light, startSeconds: 10 });
   const namespace = namespaceOf(settings, installation.world.team);
   const claim: KubernetesObject & Record<string, unknown> = {
     ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "numbers", namespace } },
@@ -137,7 +147,7 @@ it("names the dataset whose volume never comes", async () => {
 });
 
 it("names the dataset whose driver the cluster does not have, and the one whose export the node cannot mount", async () => {
-  await installation.restartReconciler({ ...settings, startSeconds: 15 });
+  await installation.restartReconciler({ ...light, startSeconds: 20 });
   const { world } = installation;
   const launch = async (name: string, source: DatasetSource) => {
     const dataset = await register(world.admin.ctx, { name, teamId: world.team, source, description: "" });
@@ -146,12 +156,12 @@ it("names the dataset whose driver the cluster does not have, and the one whose 
     return id;
   };
   const attributes = { bucketName: "measured" };
+  // Both wait until a start may take no longer. The export's address is one where nothing is.
   const bucket = await launch("bucket", { kind: "s3", driver: "s3.csi.example", attributes, mountOptions: [] });
+  const exported = await launch("export", { kind: "nfs", server: "127.0.0.9", path: "/nothing" });
   const sentence = "The dataset bucket needs the storage driver s3.csi.example, which this cluster does not have.";
   await expect.poll(() => told(bucket), POLL).toContain(sentence);
   await installation.observed(bucket, `failed: The workspace did not start. ${sentence}`);
-  // An address where nothing is.
-  const exported = await launch("export", { kind: "nfs", server: "127.0.0.9", path: "/nothing" });
   await installation.observed(
     exported,
     "failed: The workspace did not start. The volume for the dataset export cannot be mounted: .*an admin checks the server that it is on",

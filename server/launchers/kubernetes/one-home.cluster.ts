@@ -12,7 +12,7 @@ import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { loadConfig } from "./cluster-client.ts";
 import { KubernetesLauncher } from "./kubernetes-launcher.ts";
 import { podName, WORKSPACE_LABEL } from "./objects.ts";
-import { makeVolumes, smallSettings, testCluster } from "./testing.ts";
+import { makeVolumes, smallSettings, storageClassOf, testCluster } from "./testing.ts";
 
 const cluster = testCluster();
 const settings = smallSettings(cluster, "one-home");
@@ -21,7 +21,7 @@ const { signal } = new AbortController();
 
 let dropVolumes: () => Promise<void>;
 beforeAll(async () => {
-  dropVolumes = await makeVolumes(cluster, 1);
+  dropVolumes = await makeVolumes(cluster, 1, { storageClass: storageClassOf(settings.namespacePrefix) });
 });
 afterAll(async () => await dropVolumes?.());
 

@@ -48,6 +48,8 @@ export function testCluster() {
     clientImage: told("CLIENT_IMAGE"),
     /** Has no glibc, and nothing else. */
     bareImage: told("BARE_IMAGE"),
+    /** The images as files, by their names. */
+    imageFiles: JSON.parse(told("IMAGE_FILES")) as Record<string, string>,
     /** Helm's program. */
     helm: told("HELM"),
     objects: KubernetesObjectApi.makeApiClient(loadConfig(kubeconfig)),
@@ -55,14 +57,18 @@ export function testCluster() {
 }
 export type TestCluster = ReturnType<typeof testCluster>;
 
-export const STORAGE_CLASS = "test-homes";
+/**
+ * The storage class of a test file's homes. Each file has its own, because files run at the same time and a volume goes to
+ * any claim of its class.
+ */
+export const storageClassOf = (namespacePrefix: string) => `homes-${namespacePrefix}`;
 
 /** The size of a small installation's environments. */
 export const SMALL = { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } };
 
 /**
  * Settings of a small installation: its pods run the workspace's image as `cuda-python`, and reach what a test starts and
- * nothing else. `namespacePrefix` keeps what one test makes apart from another's; `more`: what a test wants different.
+ * nothing else. `namespacePrefix` keeps what one test file makes apart from another's; `more`: what a test wants different.
  */
 export function smallSettings(
   cluster: TestCluster,
@@ -75,7 +81,7 @@ export function smallSettings(
     namespacePrefix,
     environments: { "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" } },
     sizes: { small: SMALL },
-    home: { size: "1Gi", storageClass: STORAGE_CLASS },
+    home: { size: "1Gi", storageClass: storageClassOf(namespacePrefix) },
     team: {},
     network: { from: [tests], to: [tests] },
     ...more,
@@ -89,7 +95,7 @@ export function smallSettings(
 export async function makeVolumes(
   cluster: TestCluster,
   count: number,
-  { storageClass = STORAGE_CLASS, node }: { storageClass?: string; node?: string } = {},
+  { storageClass, node }: { storageClass: string; node?: string },
 ): Promise<() => Promise<void>> {
   const label =
     node === undefined ? { key: "kubernetes.io/os", value: "linux" } : { key: "kubernetes.io/hostname", value: node };
@@ -108,7 +114,7 @@ export async function makeVolumes(
     provisioner: "kubernetes.io/no-provisioner",
     volumeBindingMode: "WaitForFirstConsumer",
   });
-  for (let index = 0; index < count; index++) {
+  const makeVolume = async (index: number) => {
     const name = `home-${run}-${node ?? "any"}-${index}`;
     const folder = path.join(cluster.folder, "volumes", name);
     await mkdir(folder, { recursive: true });
@@ -130,17 +136,18 @@ export async function makeVolumes(
       },
     };
     await make({ ...volume });
-  }
+  };
+  await Promise.all(Array.from({ length: count }, (_, index) => makeVolume(index)));
   return async () => {
-    for (const object of objects) await cluster.objects.delete(object).catch(() => undefined);
+    await Promise.all(objects.map((object) => cluster.objects.delete(object).catch(() => undefined)));
   };
 }
 
-/** A gpud on the software GPU, as a host beside the cluster; settles when it has joined. */
+/** A gpud on the software GPU, as a host beside the cluster, on a free port; settles when it has joined. */
 export async function startGpud(cluster: TestCluster, options: { broker: string; token: string }) {
   const state = await mkdtemp(path.join(tmpdir(), "sluice-gpud-"));
   const program = path.resolve("native/target/release/gpud");
-  const listen = `${cluster.address}:3010`;
+  const listen = `${cluster.address}:0`;
   const child = spawn(
     program,
     [
@@ -204,17 +211,20 @@ export async function startInstallation(
   await database.db.delete(gpuServers);
   for (const name of Object.keys(settings.environments).filter((one) => one !== "cuda-python"))
     await addToCatalogue(database, name);
-  const dropVolumes = await makeVolumes(cluster, homes);
   const { token } = await createJoinToken(world.admin.ctx);
-  const gpud = await startGpud(cluster, { broker: `http://127.0.0.1:${broker.port}`, token });
-  const gateway = await startGateway(database, {
-    host: "localhost",
-    url: "http://localhost:3002",
-    portalUrl: "http://localhost:3000",
-    listen: "127.0.0.1",
-    port: 0,
-    log: logger("gateway"),
-  });
+  const { storageClass = "" } = settings.home;
+  const [dropVolumes, gpud, gateway] = await Promise.all([
+    makeVolumes(cluster, homes, { storageClass }),
+    startGpud(cluster, { broker: `http://127.0.0.1:${broker.port}`, token }),
+    startGateway(database, {
+      host: "localhost",
+      url: "http://localhost:3002",
+      portalUrl: "http://localhost:3000",
+      listen: "127.0.0.1",
+      port: 0,
+      log: logger("gateway"),
+    }),
+  ]);
   const begin = async (now: KubernetesSettings) => {
     const launcher = new KubernetesLauncher(now);
     const reconciler = await startReconciler(database, { launchers: new Map([["kubernetes", launcher]]) });
@@ -276,7 +286,13 @@ export async function startInstallation(
     },
     stop: async () => {
       await running.reconciler.stop();
-      for (const id of made) await running.launcher.remove(id).catch((error: unknown) => console.error(error));
+      // Together, because each is waited for until its pod has ended.
+      const left = [...made];
+      const lane = async () => {
+        for (let id = left.pop(); id !== undefined; id = left.pop())
+          await running.launcher.remove(id).catch((error: unknown) => console.error(error));
+      };
+      await Promise.all(Array.from({ length: 20 }, lane));
       await running.launcher.close();
       await gateway.close();
       await gpud.stop();
