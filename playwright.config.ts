@@ -1,18 +1,30 @@
 import { defineConfig } from "@playwright/test";
+import type { LaneOptions } from "./e2e/fixtures/lane.ts";
 
-/** What needs no notebook in a browser. */
-const PAGES = ["**/3-pages.e2e.ts", "**/8-roles.e2e.ts", "**/9-keyboard.e2e.ts", "**/9-keyboard-forms.e2e.ts"];
+const files = (...names: string[]) => names.map((name) => `**/${name}.e2e.ts`);
+/** Files that keep the processors busy: every page, by axe and by the keyboard. */
+const PAGES = files("3-pages", "8-roles", "9-keyboard");
+/** Files that mostly wait, for timers of leases, for downloads and for checks of environments. */
+const WAITS = files("4-restart", "5-reclaim", "7-environments", "9-keyboard-forms");
 
-/** Journeys in real Chromium, in two lanes side by side, each with an installation of its own (e2e/fixtures/lane.ts). */
-export default defineConfig({
+/** An identity provider, which no portal calls before a person signs in with it (7-environments). */
+const PROVIDER = {
+  SLUICE_OIDC_ISSUER: "https://identity.example.test",
+  SLUICE_OIDC_CLIENT_ID: "sluice",
+  SLUICE_OIDC_CLIENT_SECRET: "not asked for",
+};
+
+/** Journeys in real Chromium, in three lanes side by side, each with its own installation (e2e/fixtures/lane.ts). */
+export default defineConfig<object, LaneOptions>({
   testDir: "e2e",
   testMatch: "**/*.e2e.ts",
   fullyParallel: false,
-  workers: 2,
-  // One after the other in each: they share its installation, whose quotas and stops they change.
+  workers: 3,
+  // The files of a lane run in turn: they share its installation, whose quotas and stops they change.
   projects: [
-    { name: "journeys", testIgnore: PAGES, workers: 1 },
+    { name: "journeys", testIgnore: [...PAGES, ...WAITS], workers: 1 },
     { name: "pages", testMatch: PAGES, workers: 1 },
+    { name: "waits", testMatch: WAITS, workers: 1, use: { env: PROVIDER } },
   ],
   // What passes the second time is named as flaky in the closing table.
   retries: 1,

@@ -3,15 +3,18 @@
  * running notebooks. One installation, real Chromium, real JupyterLab, the software GPU.
  */
 import { readFile } from "node:fs/promises";
-import { type BrowserContext, expect, type Page } from "@playwright/test";
+import { type APIRequestContext, expect, type Page } from "@playwright/test";
+import type { LeaseListItem } from "#server/contracts/gpu-server.ts";
 import { expectAccessible } from "./fixtures/accessible.ts";
+import { ApiNotebook, launchByApi, PASSWORD, signInByApi } from "./fixtures/api.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
-import { acceptInvitation, inviteMember, launchWorkspace, openLab, PASSWORD, setUp } from "./fixtures/portal.ts";
+import { acceptInvitation, inviteMember, launchWorkspace, openLab, setUp } from "./fixtures/portal.ts";
 
 test.describe.configure({ mode: "serial" });
 
+const SCIENTIST = "scientist@example.test";
 const ADD_ONE = `
 import numpy as np
 from numba import cuda
@@ -25,16 +28,20 @@ def add_one(a):
 
 let admin: Page;
 let scientist: Page;
-let scientists: BrowserContext;
 const notebooks: Notebook[] = [];
 let first: Notebook;
-let second: Notebook;
+let scientistApi: APIRequestContext;
+let second: ApiNotebook;
 let third: Notebook;
 
 test.beforeAll(async ({ browser }) => {
   admin = await (await browser.newContext()).newPage();
-  scientists = await browser.newContext();
-  scientist = await scientists.newPage();
+  scientist = await (await browser.newContext()).newPage();
+});
+
+test.afterAll(async () => {
+  for (const page of [admin, scientist]) await page.context().close();
+  await scientistApi?.dispose();
 });
 
 test("the set-up link is one form and makes the first admin", async ({ installation }) => {
@@ -55,7 +62,7 @@ test("the set-up link is one form and makes the first admin", async ({ installat
 });
 
 test("the admin invites a data scientist by a link", async () => {
-  const link = await inviteMember(admin, "demo", "scientist@example.test");
+  const link = await inviteMember(admin, "demo", SCIENTIST);
   await acceptInvitation(scientist, link, "Data Scientist", async () => {
     await expect(scientist.getByRole("button", { name: "Accept invitation" })).toBeVisible();
     await expectAccessible(scientist, "the invitation");
@@ -173,10 +180,11 @@ test("a script started from the notebook uses the same lease", async () => {
   expect(await first.run("%gpu")).toContain("Team demo: 0.5 of 1.0 soft in use");
 });
 
-test("a second workspace attaches, in a third attach waits with its reason and place", async () => {
-  await launchWorkspace(scientist, "second");
-  second = await Notebook.create(await openLab(scientist, "second"));
-  await launchWorkspace(scientist, "third");
+test("a second workspace attaches, in a third attach waits with its reason and place", async ({ installation }) => {
+  scientistApi = await signInByApi(installation.portalUrl, SCIENTIST);
+  const [{ id }] = await Promise.all([launchByApi(scientistApi, "second"), launchByApi(scientistApi, "third")]);
+  second = new ApiNotebook(scientistApi, id, "second.ipynb");
+  await scientist.goto("/workspaces");
   third = await Notebook.create(await openLab(scientist, "third"));
   // The pool page is open before: what follows appears there by itself.
   await admin.goto("/pool");
@@ -198,7 +206,9 @@ test("detach parks a live array, the third is granted within a second, and the a
   const waiting = third.panel.locator(".jp-CodeCell").nth((await third.panel.locator(".jp-CodeCell").count()) - 2);
   const text = await first.run("%gpu detach");
   expect(text).toMatch(/parked/i);
-  await expect(waiting).toContainText("Attached 0.5 GPU", { timeout: 1_000 });
+  await expect(waiting).toContainText("Attached 0.5 GPU");
+  const [[released], [granted]] = [await leasesOf("first", "ended"), await leasesOf("third", "live")];
+  expect(Date.parse(granted?.grantedAt ?? "") - Date.parse(released?.endedAt ?? "")).toBeLessThan(1_000);
   expect(await first.run("print(x)")).toContain("42");
   expect(await second.run("%gpu detach")).not.toContain("Error");
   expect(await first.run("%gpu attach 0.5")).toContain("Attached 0.5 GPU");
@@ -366,9 +376,9 @@ test("audit shows who did what", async () => {
   expect(lines.slice(1, -1).every((line) => line.includes("First Admin"))).toBe(true);
 });
 
-/** A workspace's leases as the admin's API tells, the latest first. */
-async function leasesOf(workspaceName: string, which: "live" | "ended"): Promise<{ endReason: string | null }[]> {
+/** The leases of a workspace, the latest first. */
+async function leasesOf(workspaceName: string, which: "live" | "ended"): Promise<LeaseListItem[]> {
   const answer = await admin.request.get(`/api/v1/leases?which=${which}`);
-  const { leases } = (await answer.json()) as { leases: { workspaceName: string; endReason: string | null }[] };
+  const { leases } = (await answer.json()) as { leases: LeaseListItem[] };
   return leases.filter((lease) => lease.workspaceName === workspaceName);
 }

@@ -2,19 +2,20 @@
 import { spawn } from "node:child_process";
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import { type BrowserContext, expect, type Page } from "@playwright/test";
+import { type APIRequestContext, expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
+import { ApiNotebook, launchByApi, signInByApi } from "./fixtures/api.ts";
 import type { Installation } from "./fixtures/installation.ts";
 import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
-import { asAdmin, launchWorkspace, openLab } from "./fixtures/portal.ts";
+import { openLab, pageOf } from "./fixtures/portal.ts";
 
 test.describe.configure({ mode: "serial" });
 
-let context: BrowserContext;
 let page: Page;
 let notebook: Notebook;
-let queued: Notebook;
+let api: APIRequestContext;
+let queued: ApiNotebook;
 
 const KERNELS = `
 import numpy as np
@@ -63,12 +64,17 @@ assert err == 0, err
 const run = Date.now().toString(36);
 
 test.beforeAll(async ({ browser, installation }) => {
-  context = await browser.newContext();
-  page = await asAdmin(await context.newPage(), installation);
-  await launchWorkspace(page, `faults ${run}`);
-  notebook = await Notebook.create(await openLab(page, `faults ${run}`));
-  await launchWorkspace(page, `queue ${run}`);
-  queued = await Notebook.create(await openLab(page, `queue ${run}`));
+  page = await pageOf(browser, installation);
+  api = await signInByApi(installation.portalUrl);
+  const { id, name } = await launchByApi(api, `faults ${run}`);
+  await page.goto(`/workspaces/${id}`);
+  notebook = await Notebook.create(await openLab(page, name));
+  queued = new ApiNotebook(api, id, "queued.ipynb");
+});
+
+test.afterAll(async () => {
+  await page.context().close();
+  await api.dispose();
 });
 
 /** The process whose command line holds all these words and that belongs to this installation. */
@@ -109,8 +115,11 @@ test("an instruction that is not supported yet is named, and the notebook goes o
 test("gpud killed during a kernel: the cell gets an error, the lease ends, the notebook lives", async ({
   installation,
 }) => {
-  const cell = await notebook.begin("x = 42; e = cuda.to_device(np.zeros(1)); endless[1, 1](e); cuda.synchronize()");
-  await page.waitForTimeout(1500);
+  const cell = await notebook.begin(
+    "x = 42; e = cuda.to_device(np.zeros(1)); endless[1, 1](e); print('launched', flush=True); cuda.synchronize()",
+  );
+  // A launch returns while its kernel runs.
+  await expect(cell.locator(".jp-OutputArea-output").first()).toContainText("launched", { timeout: 60_000 });
   process.kill(await processOf(installation, "gpud", "--state"), "SIGKILL");
   const text = await notebook.outputOf(cell, 60_000);
   expect(text).toMatch(/Error|lost/);
@@ -124,16 +133,20 @@ test("gpud killed during a kernel: the cell gets an error, the lease ends, the n
 test("the broker killed while somebody waits in the queue: the place is kept", async ({ installation }) => {
   expect(await notebook.run("%gpu detach")).not.toContain("Error");
   expect(await notebook.run("%gpu attach 1")).toContain("Attached 1 GPU");
-  const waiting = await queued.begin("%gpu attach 0.5");
-  await expect(waiting).toContainText("Queued", { timeout: 20_000 });
+  const waiting = queued.run("%gpu attach 0.5");
+  const requests = async () => {
+    const board = (await (await api.get("/api/v1/gpus")).json()) as { requests: unknown[] };
+    return board.requests.length;
+  };
+  await expect.poll(requests).toBe(1);
   process.kill(await processOf(installation, "server/broker/main.ts"), "SIGKILL");
-  // Whoever waits sees nothing of it; the others are told until it is back.
+  // The waiting notebook sees nothing of it; the other one gets an error until the broker is back.
   await expect(async () => {
     expect(await notebook.run("%gpu", 30_000)).not.toContain("cannot be reached");
   }).toPass({ timeout: 30_000 });
-  await expect(waiting).toContainText("Queued");
+  expect(await requests()).toBe(1);
   expect(await notebook.run("%gpu detach", 30_000)).not.toContain("Error");
-  await expect(waiting).toContainText("Attached 0.5 GPU", { timeout: 20_000 });
+  expect(await waiting).toMatch(/Queued[\s\S]*Attached 0\.5 GPU/);
   await queued.run("%gpu detach");
 });
 
@@ -158,12 +171,13 @@ test("a gateway that does not answer comes first on the open health page, with w
 
 test("a notebook killed while it holds a lease: released within 15 s", async () => {
   expect(await queued.run("%gpu attach 0.5")).toContain("Attached 0.5 GPU");
-  await queued.begin("import os; os.kill(os.getpid(), 9)");
+  const killed = queued.run("import os; os.kill(os.getpid(), 9)");
   await expect(async () => {
     const response = await page.request.get("/api/v1/leases");
     const { leases } = (await response.json()) as { leases: { state: string }[] };
     expect(leases.filter((lease) => lease.state !== "ended")).toEqual([]);
   }).toPass({ timeout: 15_000 });
+  await killed;
 });
 
 test("the example notebooks run on a borrowed slice and agree with NumPy", async ({ installation }) => {

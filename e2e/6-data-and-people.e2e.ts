@@ -1,11 +1,12 @@
 /** Files that a team has registered reach a notebook; a colleague who was invited to look sees its files and runs nothing. */
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { type BrowserContext, expect, type Page } from "@playwright/test";
+import { expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
+import { joinByApi, signInByApi, teamByName } from "./fixtures/api.ts";
 import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
-import { acceptInvitation, asAdmin, inviteMember, openLab, signIn } from "./fixtures/portal.ts";
+import { openLab, pageOf, signIn } from "./fixtures/portal.ts";
 
 test.describe.configure({ mode: "serial" });
 
@@ -14,12 +15,14 @@ const dataset = `digits-${run}`;
 const workspace = `data ${run}`;
 const viewer = `viewer-${run}@example.test`;
 
-let owners: BrowserContext;
 let page: Page;
 
 test.beforeAll(async ({ browser, installation }) => {
-  owners = await browser.newContext();
-  page = await asAdmin(await owners.newPage(), installation);
+  page = await pageOf(browser, installation);
+});
+
+test.afterAll(async () => {
+  await page.context().close();
 });
 
 test("an admin registers a folder, and the server measures it", async ({ installation }) => {
@@ -75,12 +78,11 @@ test("a launch link says what it names and nobody here can choose", async () => 
   await form.close();
 });
 
-test("a viewer follows the owner's link, reads the files, and can run nothing", async ({ browser }) => {
+test("a viewer follows the owner's link, reads the files, and can run nothing", async ({ browser, installation }) => {
   const at = page.url();
-  const invitation = await inviteMember(page, "demo", viewer);
-  const first = await browser.newContext();
-  await acceptInvitation(await first.newPage(), invitation, `Viewer ${run}`);
-  await first.close();
+  const api = await signInByApi(installation.portalUrl);
+  await joinByApi(api, await teamByName(api, "demo"), viewer, `Viewer ${run}`);
+  await api.dispose();
   await page.goto(`${at}/people`);
   await page.getByRole("button", { name: "Invite" }).click();
   const dialog = page.getByRole("dialog");
@@ -114,6 +116,7 @@ test("a viewer follows the owner's link, reads the files, and can run nothing", 
   await guest.goto("/workspaces");
   await expect(guest).toHaveURL(/sign-in/);
   expect(await lab.evaluate(async () => await fetch("/api/contents").then(({ ok }) => ok))).toBe(false);
+  await guest.context().close();
 });
 
 test("the last launch is made once more by one press, with its dataset", async () => {

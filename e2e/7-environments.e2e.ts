@@ -1,48 +1,33 @@
 /**
  * An environment is proposed, locked, built and tested on a real GPU, approved and launched; then comes its next
- * version. And, as this installation knows an identity provider: what its groups give.
+ * version. And, as the installation of this lane has an identity provider: the rights that its groups give.
  */
-import { expect, type Page, test } from "@playwright/test";
+import { expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
 import { signInByApi, stopWorkspaces } from "./fixtures/api.ts";
-import { type Installation, startInstallation } from "./fixtures/installation.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
-import { BUILT } from "./fixtures/lane.ts";
-import { ADMIN, PASSWORD, signIn } from "./fixtures/portal.ts";
+import { test } from "./fixtures/lane.ts";
+import { pageOf } from "./fixtures/portal.ts";
 
-// It starts an installation.
+// Two environments are downloaded and built.
 test.describe.configure({ mode: "serial", timeout: 420_000 });
 
 const run = Date.now().toString(36);
 const title = `Words ${run}`;
 const workspace = `words ${run}`;
-/** An identity provider, which is asked nothing before somebody signs in by it. */
-const PROVIDER = {
-  SLUICE_OIDC_ISSUER: "https://identity.example.test",
-  SLUICE_OIDC_CLIENT_ID: "sluice",
-  SLUICE_OIDC_CLIENT_SECRET: "not asked for",
-};
-let installation: Installation | undefined;
 let page: Page;
 let launched: string;
 
-test.beforeAll(async ({ browser }) => {
-  const env = { SLUICE_ADMIN_EMAIL: ADMIN, SLUICE_ADMIN_PASSWORD: PASSWORD, ...PROVIDER };
-  installation = await startInstallation({ env, builtBy: BUILT });
-  await installation.ready;
-  page = await (await browser.newContext({ baseURL: installation.portalUrl })).newPage();
-  await signIn(page, ADMIN);
+test.beforeAll(async ({ browser, installation }) => {
+  page = await pageOf(browser, installation);
+  const api = await signInByApi(installation.portalUrl);
+  // A workspace of an earlier journey would hold a part of the device, which the check of an environment needs.
+  await stopWorkspaces(api);
+  await api.dispose();
 });
 
 test.afterAll(async () => {
-  if (installation === undefined) return;
-  try {
-    const api = await signInByApi(installation.portalUrl);
-    await stopWorkspaces(api);
-    await api.dispose();
-  } finally {
-    await installation.stop();
-  }
+  await page.context().close();
 });
 
 /** Waits for the whole check and approves. */

@@ -8,7 +8,9 @@ import { type APIRequestContext, expect, type Page } from "@playwright/test";
 import { routes } from "#scripts/pictures/pages.ts";
 import { expectAccessible } from "./fixtures/accessible.ts";
 import {
+  ADMIN,
   change,
+  ensureAdmin,
   joinByApi,
   launchByApi,
   runByApi,
@@ -20,7 +22,7 @@ import {
 import { dialogsOfSources } from "./fixtures/dialogs.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
-import { ADMIN, asAdmin, signIn } from "./fixtures/portal.ts";
+import { pageOf } from "./fixtures/portal.ts";
 
 const run = Date.now().toString(36);
 const member = { email: `member-${run}@example.test`, name: `Member ${run}` };
@@ -209,11 +211,9 @@ test("every dialog in the sources is opened by a journey that has axe look at it
   }
 });
 
-test.beforeAll(async ({ browser, installation }) => {
+test.beforeAll(async ({ installation }) => {
   test.setTimeout(240_000);
-  const first = await browser.newContext();
-  await asAdmin(await first.newPage(), installation);
-  await first.close();
+  await ensureAdmin(installation);
   const { portalUrl, stateDir } = installation;
   admin = await signInByApi(portalUrl);
   // Whatever an earlier journey has left would hold a part of the device.
@@ -287,60 +287,69 @@ test("a page is found by those whom it is for, by nobody else, and by nobody who
 });
 
 for (const name of ["member", "lead", "admin"] as const) {
-  test(`every page that a ${name} is offered is accessible`, async ({ page }) => {
-    const { email, pages } = rolesOf()[name];
-    await signIn(page, email);
+  test(`every page of the role ${name} is accessible, and every dialog on it opens and closes by the keyboard alone`, async ({
+    browser,
+    installation,
+  }) => {
+    test.setTimeout(480_000);
+    const { email, pages, dialogs } = rolesOf()[name];
+    const page = await pageOf(browser, installation, email);
+    await page.goto("/workspaces");
     const links = await page.getByRole("navigation", { name: "Pages" }).getByRole("link").all();
-    const offered = await Promise.all(links.map(async (link) => await link.getAttribute("href")));
-    for (const address of [...offered.filter((href) => href !== null), ...pages]) {
+    const offered = await Promise.all(links.map(async (link) => (await link.getAttribute("href")) ?? ""));
+    const dialogsAt = new Map(dialogs.map(([address, ...opened]) => [address, opened]));
+    for (const address of new Set([...offered, ...pages, ...dialogsAt.keys()])) {
       await page.goto(address);
       await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
       await expectAccessible(page, `${address} as ${name}`);
-    }
-  });
-
-  test(`every dialog of a ${name} opens and closes by the keyboard alone and is accessible`, async ({ page }) => {
-    const { email, dialogs } = rolesOf()[name];
-    await signIn(page, email);
-    for (const [address, ...opened] of dialogs) {
-      await page.goto(address);
-      for (const [dialog, ...openers] of opened)
+      for (const [dialog, ...openers] of dialogsAt.get(address) ?? [])
         for (const opener of openers)
           await lookInto(page, opener, `${String(opener)} on ${address} as ${name}`, sources.get(dialog));
     }
+    await page.context().close();
   });
 }
 
-test("a lead sees whose GPUs the pool lends, and changes nothing of it", async ({ page }) => {
-  await signIn(page, lead.email);
+test("a lead sees whose GPUs the pool lends, and changes nothing of it", async ({ browser, installation }) => {
+  const page = await pageOf(browser, installation, lead.email);
   await page.goto("/pool");
   await expect(page.getByRole("list", { name: "GPUs held, by team" })).toContainText("demo");
   await expect(page.getByRole("img", { name: "soft-0: demo 0.5" })).toBeVisible();
   await expect(page.getByRole("list", { name: "Leases on soft-0" })).toContainText(member.name);
   for (const name of ["Drain soft-0", "More for soft-0", "More for local", "Add GPU server", "Stop new leases"])
     await expect(page.getByRole("button", { name })).toHaveCount(0);
+  await page.context().close();
 });
 
-test("the link of a workspace tells a stranger whom to ask", async ({ page }) => {
-  await signIn(page, stranger.email);
+test("the link of a workspace tells a stranger whom to ask", async ({ browser, installation }) => {
+  const page = await pageOf(browser, installation, stranger.email);
   await page.goto(at.replace("/workspaces/", "/shared/"));
   await expect(page.getByText(`${member.name} can invite you`, { exact: false })).toBeVisible();
   await expectAccessible(page, "the link of a workspace as a stranger");
+  await page.context().close();
 });
 
-test("where the browser opens no window, the address of the sample user's is shown", async ({ page }) => {
+test("where the browser opens no window, the address of the sample user's is shown", async ({
+  browser,
+  installation,
+}) => {
+  const page = await pageOf(browser, installation);
   await page.addInitScript(() => {
     window.open = () => null;
   });
-  await signIn(page, ADMIN);
   await page.goto("/people");
   await lookInto(page, "Open as a sample user", "the address of the sample user's window");
+  await page.context().close();
 });
 
-test("the list of pages on a phone opens and closes by the keyboard alone and is accessible", async ({ page }) => {
-  await signIn(page, member.email);
-  await page.setViewportSize({ width: 390, height: 844 });
+test("the list of pages on a phone opens and closes by the keyboard alone and is accessible", async ({
+  browser,
+  installation,
+}) => {
+  const page = await pageOf(browser, installation, member.email, { viewport: { width: 390, height: 844 } });
+  await page.goto("/workspaces");
   await lookInto(page, "Pages", "the list of pages");
+  await page.context().close();
 });
 
 /** Opens a dialog, looks at it, and leaves it: whoever goes on does so from where they were. It is headed by one of `headings`. */

@@ -7,9 +7,11 @@ import path from "node:path";
 import { type APIRequestContext, type Browser, expect, type Page, test } from "@playwright/test";
 import { FOLDER, index, type Route } from "#scripts/pictures/pages.ts";
 import {
+  ADMIN,
   change,
   joinByApi,
   launchByApi,
+  PASSWORD,
   passwordLinkByApi,
   runByApi,
   signInByApi,
@@ -17,10 +19,10 @@ import {
   teamByName,
   versionByName,
 } from "./fixtures/api.ts";
+import { BUILT } from "./fixtures/built.ts";
 import { draw } from "./fixtures/camera.ts";
 import { type Installation, startInstallation } from "./fixtures/installation.ts";
-import { BUILT } from "./fixtures/lane.ts";
-import { ADMIN, PASSWORD, setUp, signIn } from "./fixtures/portal.ts";
+import { setUp, signIn } from "./fixtures/portal.ts";
 
 const COLLEAGUE = "ada@example.test";
 const STRANGER = "grace@example.test";

@@ -1,0 +1,57 @@
+// @vitest-environment happy-dom
+import { screen, within } from "@testing-library/react";
+import { expect, it, vi } from "vitest";
+import { button, show } from "#components/testing.tsx";
+import type { QuotaEffects, QuotaView } from "#server/contracts/team.ts";
+import QuotaForm from "./quota-form.tsx";
+
+vi.mock("next/navigation", () => ({ useRouter: () => ({ refresh: () => undefined }) }));
+
+const quota: QuotaView = {
+  ...{ gpuType: "soft", guaranteedMilli: 500, guaranteedNowMilli: 500, limitMilli: 1000, usedMilli: 0, version: 7 },
+  ...{ weight: 1, priority: 0, personMilli: null, largestMilli: null, budgetMilliHours: null },
+};
+const effects: QuotaEffects = {
+  ...{ refusal: null, capacityMilli: 1000, unallocatedMilli: 750, usedMilli: 0, overLimitMilli: 0 },
+  ...{ borrowedMilli: { before: 0, after: 0 }, overCeiling: [], granted: [], takenBack: [], budget: null },
+};
+const tooMuch = "The guarantees of all teams do not fit the devices.";
+
+/** Refuses a guarantee above the one GPU that there is. */
+function preview(body: unknown): QuotaEffects {
+  const { guaranteedMilli } = body as { guaranteedMilli: number };
+  return guaranteedMilli > 1000 ? { ...effects, refusal: tooMuch } : effects;
+}
+
+it("says what saving would do, or why it is refused, and saves nothing when it is canceled", async () => {
+  const onClose = vi.fn();
+  const { person, calls } = show(
+    <QuotaForm teamId="team-1" teamName="demo" quota={quota} onClose={onClose} />,
+    ({ body }) => preview(body),
+  );
+  const said = within(screen.getByRole("region", { name: "What saving would do" }));
+  const guaranteed = screen.getByLabelText("Guaranteed");
+  await person.clear(guaranteed);
+  await person.type(guaranteed, "5");
+  expect(await said.findByText("This cannot be saved")).toBeTruthy();
+  expect(said.getByText(tooMuch)).toBeTruthy();
+  await person.clear(guaranteed);
+  await person.type(guaranteed, "0.25");
+  expect(await said.findByText("leave 0.75 soft of 1.0 guaranteed to nobody")).toBeTruthy();
+  await person.click(button("Cancel"));
+  expect(onClose).toHaveBeenCalledOnce();
+  expect(new Set(calls.map(({ path }) => path))).toEqual(new Set(["/teams/team-1/quotas/soft/preview"]));
+});
+
+it("saves a quota in the units of the API with the version that was edited", async () => {
+  const { person, calls } = show(
+    <QuotaForm teamId="team-1" teamName="demo" quota={quota} onClose={() => undefined} />,
+    ({ body }) => preview(body),
+  );
+  await person.clear(screen.getByLabelText("Limit"));
+  await person.type(screen.getByLabelText("Limit"), "0.75");
+  await person.click(button("Save quota"));
+  expect(calls.filter(({ method }) => method === "PUT")).toMatchObject([
+    { path: "/teams/team-1/quotas/soft", body: { guaranteedMilli: 500, limitMilli: 750, version: 7 } },
+  ]);
+});
