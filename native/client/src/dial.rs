@@ -97,6 +97,14 @@ fn io(error: impl std::fmt::Display) -> DialError {
     DialError::Io(error.to_string())
 }
 
+/// As [`io`], for a read of the handshake.
+fn unread(error: std::io::Error) -> DialError {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return DialError::Io("the connection ended before the GPU server answered".to_owned());
+    }
+    io(error)
+}
+
 /// Opens a session (`resume` None), takes one up again, or adds a lane to it.
 pub fn open(
     ticket: &Ticket,
@@ -179,7 +187,7 @@ fn connect(ticket: &Ticket) -> std::io::Result<Stream> {
 }
 
 fn read<M: Handshake>(stream: &mut Stream) -> Result<M, DialError> {
-    let Frame { header, payload } = read_handshake(stream).map_err(io)?;
+    let Frame { header, payload } = read_handshake(stream).map_err(unread)?;
     if header.opcode == M::OPCODE {
         M::decode(&payload).map_err(io)
     } else if header.opcode == opcode::REFUSED {

@@ -154,6 +154,9 @@ impl Pool {
             let part = |device: usize| part(gpud, &id, device, memory_bytes);
             lease["devices"] = (0..gpud.devices.len().min(gpus as usize)).map(part).collect();
         }
+        if let Some(control) = &self.control {
+            (0..gpus.max(1) as usize).for_each(|device| control.grant(&part_id(&id, device)));
+        }
         json!({ "state": "granted", "requestId": request, "lease": lease })
     }
 

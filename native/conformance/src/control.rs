@@ -1,10 +1,13 @@
-//! Plays the broker's end of gpud's control channel, as far as ending leases goes: what is parked stays with gpud.
+//! Plays the broker's end of gpud's control channel, as far as ending leases goes: what is parked stays with gpud. A
+//! welcome names the leases that are granted: gpud ends the others it knows, and a test may attach before the channel is
+//! open.
 
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tungstenite::Message;
 
@@ -18,6 +21,7 @@ pub struct Control {
     pub url: String,
     orders: Mutex<Sender<Value>>,
     ended: Mutex<Receiver<(String, u64)>>,
+    granted: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Control {
@@ -28,36 +32,53 @@ impl Control {
         let (orders, ordered) = channel();
         let (ends, ended) = channel();
         let ordered = Arc::new(Mutex::new(ordered));
+        let granted = Arc::<Mutex<BTreeSet<String>>>::default();
+        let names = Arc::clone(&granted);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (ordered, ends) = (Arc::clone(&ordered), ends.clone());
+                let (ordered, ends, granted) = (Arc::clone(&ordered), ends.clone(), Arc::clone(&names));
                 std::thread::spawn(move || {
-                    let _ = serve(stream, &ordered, &ends);
+                    let _ = serve(stream, &ordered, &ends, &granted);
                 });
             }
         });
-        Ok(Control { url, orders: Mutex::new(orders), ended: Mutex::new(ended) })
+        Ok(Control { url, orders: Mutex::new(orders), ended: Mutex::new(ended), granted })
+    }
+
+    /// Records a lease before anybody hears of it.
+    pub fn grant(&self, lease: &str) {
+        lock(&self.granted).insert(lease.to_owned());
     }
 
     /// Ends a lease and keeps its memory; answers the bytes that are parked.
     pub fn end_lease(&self, lease: &str) -> Option<u64> {
         let order = json!({ "type": "end-lease", "leaseId": lease, "mode": "park", "reason": "Given back." });
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner).send(order).ok()?;
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        lock(&self.orders).send(order).ok()?;
+        let ended = lock(&self.ended);
         let deadline = Instant::now() + PATIENCE;
         loop {
             let (id, parked) = ended.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()?;
             if id == lease {
+                lock(&self.granted).remove(lease);
                 return Some(parked);
             }
         }
     }
 }
 
-fn serve(stream: TcpStream, orders: &Mutex<Receiver<Value>>, ends: &Sender<(String, u64)>) -> io::Result<()> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn serve(
+    stream: TcpStream,
+    orders: &Mutex<Receiver<Value>>,
+    ends: &Sender<(String, u64)>,
+    granted: &Mutex<BTreeSet<String>>,
+) -> io::Result<()> {
     let mut first = [0; 4];
     stream.peek(&mut first)?;
-    if &first == b"POST" { admit(stream) } else { talk(stream, orders, ends) }
+    if &first == b"POST" { admit(stream) } else { talk(stream, orders, ends, granted) }
 }
 
 /// Answers a gpud that joins.
@@ -81,7 +102,12 @@ fn admit(stream: TcpStream) -> io::Result<()> {
 }
 
 /// Challenge and welcome, then orders one way and the ends of leases the other.
-fn talk(stream: TcpStream, orders: &Mutex<Receiver<Value>>, ends: &Sender<(String, u64)>) -> io::Result<()> {
+fn talk(
+    stream: TcpStream,
+    orders: &Mutex<Receiver<Value>>,
+    ends: &Sender<(String, u64)>,
+    granted: &Mutex<BTreeSet<String>>,
+) -> io::Result<()> {
     let mut line = tungstenite::accept(stream).map_err(|error| io::Error::other(error.to_string()))?;
     line.get_ref().set_read_timeout(Some(Duration::from_millis(5)))?;
     let mut next = Some(json!({ "type": "challenge", "nonce": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" }));
@@ -95,7 +121,8 @@ fn talk(stream: TcpStream, orders: &Mutex<Receiver<Value>>, ends: &Sender<(Strin
                 match message["type"].as_str() {
                     Some("hello") => {
                         next = Some(json!({
-                            "type": "welcome", "serverId": SERVER_ID, "epoch": 1, "keys": {}, "leases": [],
+                            "type": "welcome", "serverId": SERVER_ID, "epoch": 1, "keys": {},
+                            "leases": lock(granted).clone(),
                         }));
                         continue;
                     }
@@ -110,6 +137,6 @@ fn talk(stream: TcpStream, orders: &Mutex<Receiver<Value>>, ends: &Sender<(Strin
             Err(tungstenite::Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(io::Error::other(error.to_string())),
         }
-        next = orders.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok();
+        next = lock(orders).try_recv().ok();
     }
 }

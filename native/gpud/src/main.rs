@@ -5,7 +5,6 @@ use sluice_gpud::config::{Config, read_token};
 use sluice_gpud::control::channel::run as run_channel;
 use sluice_gpud::control::join::{join, stay};
 use sluice_gpud::identity::Identity;
-use sluice_gpud::supervisor::refusals::Refusals;
 use sluice_gpud::supervisor::{Supervisor, accept, metering};
 use sluice_gpud::{devices, links, listening, worker};
 use std::io;
@@ -82,19 +81,18 @@ fn run(config: Config, token: Option<String>) -> io::Result<()> {
         serde_json::json!({"ready": "gpud", "address": reachable.data_address, "tlsFingerprint": reachable.tls_fingerprint})
     );
     metering::start(&supervisor)?;
-    let refusals = Refusals::start()?;
     if let Some(folder) = &supervisor.config.sockets {
         match listening::nearby(folder, &supervisor.server_id()) {
             Ok(nearby) => {
-                let (accepting, refusals) = (Arc::clone(&supervisor), Arc::clone(&refusals));
-                let serve = move || accept::serve(&accepting, &refusals, &nearby);
+                let accepting = Arc::clone(&supervisor);
+                let serve = move || accept::serve(&accepting, &nearby);
                 std::thread::Builder::new().name("accept-near".to_owned()).spawn(serve)?;
             }
             Err(error) => eprintln!("gpud: {error}. Until then, workspaces on this host take the address above."),
         }
     }
     let accepting = Arc::clone(&supervisor);
-    let serve = move || accept::serve(&accepting, &refusals, &listener);
+    let serve = move || accept::serve(&accepting, &listener);
     std::thread::Builder::new().name("accept".to_owned()).spawn(serve)?;
     if let Some(broker) = broker {
         let supervisor = Arc::clone(&supervisor);

@@ -81,8 +81,11 @@ pub enum Order {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(tag = "report", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Report {
-    /// The session is open.
+    /// The session is open. The worker sends this before it writes the welcome: until then the supervisor answers the
+    /// client if the worker ends.
     Opened,
+    /// The session cannot be opened. The worker sends this before it writes the refusal.
+    Refused { text: String },
     /// The client's connection was lost; the session waits for it.
     Lost,
     /// The client is back.

@@ -2,7 +2,6 @@
 //! the one that has said nothing for longest gives way: whoever means it is through in milliseconds.
 
 use crate::supervisor::Supervisor;
-use crate::supervisor::refusals::Refusals;
 use sluice_transport::Listener;
 use sluice_transport::stream::Closer;
 use std::collections::VecDeque;
@@ -15,7 +14,7 @@ const HANDSHAKES: usize = 128;
 pub const HELLO_TIME: Duration = Duration::from_secs(10);
 
 /// Serves the listener for ever.
-pub fn serve(supervisor: &Arc<Supervisor>, refusals: &Arc<Refusals>, listener: &Listener) -> ! {
+pub fn serve(supervisor: &Arc<Supervisor>, listener: &Listener) -> ! {
     let open = Arc::new(Mutex::new(VecDeque::new()));
     for number in 0u64.. {
         let incoming = match listener.accept() {
@@ -35,12 +34,12 @@ pub fn serve(supervisor: &Arc<Supervisor>, refusals: &Arc<Refusals>, listener: &
         if let Some((_, oldest)) = oldest {
             oldest.close();
         }
-        let (supervisor, refusals, waiting) = (Arc::clone(supervisor), Arc::clone(refusals), Arc::clone(&open));
+        let (supervisor, waiting) = (Arc::clone(supervisor), Arc::clone(&open));
         let started = std::thread::Builder::new().name("hello".to_owned()).spawn(move || {
             let outcome = incoming.open(HELLO_TIME).and_then(|stream| supervisor.greet(stream));
             lock(&waiting).retain(|(other, _)| *other != number);
             if let Err(error) = outcome {
-                refusals.note(&error);
+                supervisor.refusals.note(&error);
             }
         });
         if started.is_err() {

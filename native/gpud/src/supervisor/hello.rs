@@ -5,6 +5,7 @@ use crate::supervisor::Supervisor;
 use crate::supervisor::accept::HELLO_TIME;
 use crate::supervisor::leases::{kill, now};
 use crate::supervisor::pool::{Pool, Worker};
+use crate::supervisor::unanswered::Unanswered;
 use crate::token::{self, Claims, from_base64url, to_base64url};
 use ring::rand::{SecureRandom, SystemRandom};
 use sluice_protocol::handshake::{Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode};
@@ -201,22 +202,36 @@ impl Supervisor {
         let key = claims.cnf.ed25519.clone();
         let worker = Worker::new(Arc::clone(&channel), fresh.child.id(), key, nonce, &device.uuid, seat);
         pool.workers.insert(id, worker);
-        drop(pool);
-        Arc::clone(self).attend(id, fresh.child, Arc::clone(&channel));
-        let (connection, tls) = parts(stream).inspect_err(|_| channel.end())?;
-        let order = Order::Start {
-            tls,
-            backend: self.backend.clone(),
-            device: Box::new(device),
-            lease,
-            client: hello.pid,
-            ranges: hello.ranges.iter().take(MOST_RANGES).copied().collect(),
-            return_seconds: self.config.return_time.as_secs(),
-            nonce: to_base64url(&nonce),
-            exact_bounds: has(EXACT_BOUNDS),
-            others,
+        let parted = parts(stream).and_then(|(connection, tls)| {
+            let unanswered = Unanswered::copy(&connection, tls.as_ref(), &claims.lease.id)?;
+            Ok((connection, tls, unanswered))
+        });
+        let (started, unanswered) = match parted {
+            Ok((connection, tls, unanswered)) => {
+                let order = Order::Start {
+                    tls,
+                    backend: self.backend.clone(),
+                    device: Box::new(device),
+                    lease,
+                    client: hello.pid,
+                    ranges: hello.ranges.iter().take(MOST_RANGES).copied().collect(),
+                    return_seconds: self.config.return_time.as_secs(),
+                    nonce: to_base64url(&nonce),
+                    exact_bounds: has(EXACT_BOUNDS),
+                    others,
+                };
+                let descriptors = [ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()];
+                (channel.order(&order, &descriptors), Some(unanswered))
+            }
+            Err(error) => {
+                channel.end();
+                (Err(error), None)
+            }
         };
-        channel.order(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
+        // Not before the start is ordered: the end of the lease, which may come now, is not a worker's first order.
+        drop(pool);
+        Arc::clone(self).attend(id, fresh.child, channel, unanswered);
+        started?;
         Ok(None)
     }
 }

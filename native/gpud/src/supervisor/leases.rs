@@ -8,6 +8,7 @@ use crate::supervisor::metering::Beyond;
 use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
 use crate::token::{self, from_base64url};
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -41,6 +42,9 @@ impl Supervisor {
                     drop(pool);
                     self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
                 }
+            }
+            Report::Refused { text } => {
+                self.refusals.note(&io::Error::new(io::ErrorKind::PermissionDenied, text));
             }
             Report::Lost | Report::Returned => {
                 if let Some(worker) = self.pool().workers.get_mut(&id) {
@@ -241,6 +245,7 @@ impl Supervisor {
         pool.held = held;
         drop(pool);
         for lease_id in stale {
+            eprintln!("gpud: lease {lease_id} ends: the broker does not list it among the leases of this server");
             let reason = "Your GPU was given back while the GPU server was out of reach.";
             self.end_lease(&lease_id, EndMode::Kill, reason);
         }

@@ -8,6 +8,7 @@ pub mod pool;
 pub mod refusals;
 mod seccomp;
 mod spawn;
+mod unanswered;
 
 use crate::arbiter::Arbiter;
 use crate::config::Config;
@@ -15,14 +16,17 @@ use crate::control::messages::GpudMessage;
 use crate::devices::Offer;
 use crate::identity::Identity;
 use crate::images::Images;
-use crate::orders::BackendChoice;
+use crate::orders::{BackendChoice, Report};
 use crate::passing::Channel;
 use pool::{Pool, WorkerId};
+use refusals::Refusals;
+use sluice_protocol::handshake::{Refused, RefusedCode};
 use spawn::Spawner;
 use std::io;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use unanswered::Unanswered;
 
 /// See the module.
 pub struct Supervisor {
@@ -33,6 +37,7 @@ pub struct Supervisor {
     pool: Mutex<Pool>,
     spawner: Mutex<Spawner>,
     images: Images,
+    pub refusals: Arc<Refusals>,
     /// Where messages for the broker go.
     outgoing: Mutex<Option<Sender<GpudMessage>>>,
 }
@@ -73,6 +78,7 @@ impl Supervisor {
             identity: Mutex::new(identity),
             pool: Mutex::new(pool),
             spawner: Mutex::new(spawner),
+            refusals: Refusals::start()?,
             outgoing: Mutex::new(None),
         }))
     }
@@ -100,19 +106,60 @@ impl Supervisor {
         *self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) = outgoing;
     }
 
-    /// Listens to a worker until it ends, then cleans up after it.
-    fn attend(self: Arc<Self>, id: WorkerId, mut child: Child, channel: Arc<Channel>) {
+    /// Listens to a worker until it ends, then cleans up after it. A worker that ends before it has answered its client
+    /// leaves the answer to us.
+    fn attend(
+        self: Arc<Self>,
+        id: WorkerId,
+        mut child: Child,
+        channel: Arc<Channel>,
+        mut unanswered: Option<Unanswered>,
+    ) {
         let name = format!("worker-{}", child.id());
         let attended = std::thread::Builder::new().name(name).spawn(move || {
-            while let Ok(Some((report, descriptors))) = channel.receive() {
-                self.heard(id, report, descriptors);
+            loop {
+                match channel.receive() {
+                    Ok(Some((report, descriptors))) => {
+                        if matches!(report, Report::Opened | Report::Refused { .. }) {
+                            unanswered = None;
+                        }
+                        self.heard(id, report, descriptors);
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        eprintln!("gpud: worker {} is ended, its report cannot be read: {error}", child.id());
+                        break;
+                    }
+                }
             }
             let _ = child.kill();
-            let _ = child.wait();
+            let ended = child.wait();
+            // First its seat is free, so that the client can try again at once.
             self.worker_gone(id);
+            if let Some(unanswered) = unanswered {
+                self.answer_for_worker(unanswered, ended);
+            }
         });
         if let Err(error) = attended {
             eprintln!("gpud: cannot listen to a worker: {error}");
         }
+    }
+
+    /// Refuses the client of a worker that has ended without an answer.
+    fn answer_for_worker(&self, unanswered: Unanswered, ended: io::Result<ExitStatus>) {
+        let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+        let text = format!("the worker process of the session ended before it answered ({ended})");
+        let end_reason = self.pool().end_reason(&unanswered.lease_id).map(str::to_owned);
+        let logged = match &end_reason {
+            Some(reason) => format!("{text}; lease {} is over: {reason}", unanswered.lease_id),
+            None => text.clone(),
+        };
+        self.refusals.note(&io::Error::new(io::ErrorKind::PermissionDenied, logged));
+        let refusal = match end_reason {
+            Some(reason) => Refused { code: RefusedCode::Lease, text: reason },
+            None => Refused { code: RefusedCode::Unavailable, text },
+        };
+        // A client that is gone as well needs no answer.
+        let _ = unanswered.refuse(&refusal);
     }
 }

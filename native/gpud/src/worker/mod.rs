@@ -32,7 +32,7 @@ use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake,
 use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, cuda, opcode};
 use sluice_transport::shared::Memory;
 use sluice_transport::stream::Closer;
-use sluice_transport::{Lanes, Stream, write_handshake};
+use sluice_transport::{Lanes, ReadHalf, Stream, WriteHalf, write_handshake};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -129,6 +129,7 @@ pub fn main() -> io::Result<()> {
         Err(error) => Refused { code: RefusedCode::Unavailable, text: error.to_string() },
     };
     let (_, writing) = connection.split()?;
+    supervisor.send(&Report::Refused { text: refusal.text.clone() }, &[])?;
     outbox.connect(writing, (opcode::REFUSED, refusal.encode()), 0);
     supervisor.send(&Report::Closed { clean: true }, &[])
 }
@@ -193,12 +194,15 @@ fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &C
     let greeting = Arc::new(greeting);
     let (arrivals, arriving) = channel();
     let mut current = connection.closer()?;
-    let _ = arrivals.send(Arrival { connection, received: 0 });
-    lock(&session).report(&Report::Opened);
+    let first = Halves::of(connection)?;
+    // From here on we answer the client, and nobody else does: without the supervisor's knowledge we write nothing.
+    supervisor.send(&Report::Opened, &[])?;
+    // Before any order is carried out: one that ends the lease tells the client so behind the welcome.
+    let first = first.welcome(&session, &greeting, 0);
     let frames = Arc::clone(&session);
     let greets = Arc::clone(&greeting);
     std::thread::Builder::new().name("frames".to_owned()).spawn(move || {
-        let clean = serve(&frames, &greets, &arriving);
+        let clean = serve(&frames, &greets, first, &arriving);
         end(&lock(&frames), clean);
     })?;
     let meter = Arc::clone(&session);
@@ -246,34 +250,49 @@ fn next_arrival(session: &Shared, arriving: &Receiver<Arrival>, within: Duration
     Some(arrival)
 }
 
-/// Executes connection after connection; answers whether the session ended in order.
-fn serve(session: &Shared, greeting: &Greeting, arriving: &Receiver<Arrival>) -> bool {
+/// Both directions of a connection that has not been welcomed.
+struct Halves {
+    reading: ReadHalf,
+    writing: WriteHalf,
+    closer: Closer,
+}
+
+impl Halves {
+    fn of(connection: Stream) -> io::Result<Halves> {
+        let (reading, writing) = connection.split()?;
+        let closer = writing.closer()?;
+        Ok(Halves { reading, writing, closer })
+    }
+
+    /// Writes the welcome and what the client has not received; what is left is to be read.
+    fn welcome(self, session: &Shared, greeting: &Greeting, received: u64) -> (ReadHalf, Closer) {
+        let welcome = greeting.welcome(&lock(session));
+        greeting.outbox.connect(self.writing, (opcode::WELCOME, welcome.encode()), received);
+        (self.reading, self.closer)
+    }
+}
+
+/// Executes connection after connection, from the first, which is welcomed; answers whether the session ended in order.
+fn serve(session: &Shared, greeting: &Greeting, first: (ReadHalf, Closer), arriving: &Receiver<Arrival>) -> bool {
     let return_time = Duration::from_secs(greeting.return_seconds);
     let behind = {
         let session = lock(session);
         Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk))
     };
-    let mut lost = false;
-    while let Some(arrival) = next_arrival(session, arriving, return_time) {
-        if lost {
-            lock(session).report(&Report::Returned);
-        }
-        let Ok((mut reading, writing)) = arrival.connection.split() else { return false };
-        let Ok(closer) = writing.closer() else { return false };
-        let welcome = greeting.welcome(&lock(session));
-        greeting.outbox.connect(writing, (opcode::WELCOME, welcome.encode()), arrival.received);
+    let (mut reading, mut closer) = first;
+    loop {
         let end = link::serve(&mut reading, &closer, session, &greeting.outbox, &behind);
         greeting.outbox.disconnect();
         match end {
-            link::End::Lost => {
-                lock(session).report(&Report::Lost);
-                lost = true;
-            }
+            link::End::Lost => lock(session).report(&Report::Lost),
             link::End::Broken => return false,
             link::End::Goodbye => return true,
         }
+        let Some(arrival) = next_arrival(session, arriving, return_time) else { return false };
+        lock(session).report(&Report::Returned);
+        let Ok(halves) = Halves::of(arrival.connection) else { return false };
+        (reading, closer) = halves.welcome(session, greeting, arrival.received);
     }
-    false
 }
 
 /// Ends this process: its memory is gone with it.

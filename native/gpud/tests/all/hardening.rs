@@ -1,11 +1,15 @@
 //! What a worker may do to its host, and what gpud sends over a network.
 
-use crate::support::{ADD_ONE, BASE64URL, Client, Gpud, NAME, PATIENCE, hello, hello_on, key, say_hello, sign, unique};
+use crate::support::{
+    ADD_ONE, BASE64URL, Client, Gpud, NAME, PATIENCE, hello, hello_on, key, range, say_hello, sign, unique,
+};
 use base64::Engine as _;
 use ring::signature::KeyPair as _;
 use serde_json::Value;
-use sluice_protocol::handshake::{AddressRange, Resume};
+use sluice_protocol::handshake::{AddressRange, Handshake, Refused, RefusedCode, Resume};
 use sluice_protocol::messages::Empty;
+use sluice_protocol::opcode;
+use sluice_transport::read_handshake;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
@@ -29,24 +33,9 @@ fn status(pid: u32, name: &str) -> Vec<String> {
     line.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-/// The worker that is made ahead, once it runs the program: it serves the next client.
-fn next_worker(gpud: &Gpud) -> u32 {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        for pid in gpud.workers() {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            if line.ends_with(b"\0worker\0") {
-                return pid;
-            }
-        }
-        assert!(Instant::now() < deadline, "no worker is made ahead");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// A session computes, and its worker has none of root's rights.
 fn serves_without_rights(gpud: &Gpud) {
-    let worker = next_worker(gpud);
+    let worker = gpud.next_worker();
     let mut client = gpud.connect("lea-1", 64 * MIB);
     client.load(10, ADD_ONE).expect("loaded");
     let data = client.alloc(1024).expect("memory");
@@ -142,7 +131,7 @@ fn a_program_that_workers_may_not_start_is_named_at_once() {
 #[test]
 fn a_worker_that_takes_no_orders_is_ended_and_holds_nobody_up() {
     let gpud = Gpud::start(&["--listen", "tls://127.0.0.1:0"]);
-    let worker = next_worker(&gpud);
+    let worker = gpud.next_worker();
     let client = gpud.connect("lea-1", 64 * MIB);
     // SAFETY: a worker of this test's own gpud.
     assert_eq!(unsafe { libc::kill(worker as libc::pid_t, libc::SIGSTOP) }, 0);
@@ -164,11 +153,36 @@ fn a_worker_that_takes_no_orders_is_ended_and_holds_nobody_up() {
 #[test]
 fn a_worker_that_ends_before_it_serves_is_replaced() {
     let gpud = Gpud::start(&[]);
-    let worker = next_worker(&gpud);
+    let worker = gpud.next_worker();
     // SAFETY: a worker of this test's own gpud.
     assert_eq!(unsafe { libc::kill(worker as libc::pid_t, libc::SIGKILL) }, 0);
     std::thread::sleep(Duration::from_millis(100));
     gpud.connect("lea-1", 64 * MIB).alloc(MIB).expect("served");
+}
+
+#[test]
+fn a_client_is_refused_and_the_log_says_why_when_its_worker_ends_before_it_answers() {
+    for listen in ["tcp://127.0.0.1:0", "tls://127.0.0.1:0"] {
+        let path = std::env::temp_dir().join(format!("gpud-unanswered-{}.log", std::process::id()));
+        let gpud = Gpud::start_logging(std::fs::File::create(&path).expect("log"), &["--listen", listen]);
+        let owner = key(9);
+        let token = sign(&gpud.claims(&owner, "lea-1", 64 * MIB));
+        let mut line = gpud.open();
+        let worker = gpud.stop_next_worker();
+        say_hello(&mut line, &owner, &token, vec![range()], None, &[]).expect("said");
+        gpud.wait_until_taken(worker);
+        // SAFETY: a worker of this test's own gpud.
+        assert_eq!(unsafe { libc::kill(worker as libc::pid_t, libc::SIGKILL) }, 0);
+        let answer = read_handshake(&mut line).expect("an answer");
+        assert_eq!(answer.header.opcode, opcode::REFUSED, "{listen}");
+        let refused = Refused::decode(&answer.payload).expect("refusal");
+        assert_eq!(refused.code, RefusedCode::Unavailable, "{listen}");
+        assert!(refused.text.contains("ended before it answered") && refused.text.contains("signal: 9"), "{refused:?}");
+        let log = std::fs::read_to_string(&path).expect("log");
+        assert!(log.contains(&refused.text), "{log}");
+        gpud.connect("lea-1", 64 * MIB).alloc(64 * MIB).expect("the seat is free again");
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 #[test]
@@ -202,7 +216,7 @@ fn of_many_proposed_ranges_the_first_are_looked_at() {
 #[test]
 fn a_worker_ends_with_its_supervisor_even_when_it_cannot_notice() {
     let mut gpud = Gpud::start(&[]);
-    let worker = next_worker(&gpud);
+    let worker = gpud.next_worker();
     // SAFETY: this gpud's own worker; a stopped process reads no end of a socket.
     unsafe { libc::kill(worker as i32, libc::SIGSTOP) };
     gpud.child.kill().expect("killed");

@@ -2,14 +2,15 @@
 
 use crate::support::broker::Broker;
 use crate::support::{
-    ADD_ONE, Client, ENDLESS, Gpud, HelloError, PATIENCE, WAITING, hello, key, pin_of, processor_time, range, sign,
+    ADD_ONE, Client, ENDLESS, Gpud, HelloError, PATIENCE, WAITING, hello, key, pin_of, processor_time, range,
+    say_hello, sign,
 };
 use sluice_gpud::control::messages::{BrokerMessage, EndMode, GpudMessage, LeaseUsage, RunningKernel};
 use sluice_protocol::control::HostReached;
-use sluice_protocol::handshake::RefusedCode;
+use sluice_protocol::handshake::{Handshake, Refused, RefusedCode, Welcome};
 use sluice_protocol::messages as m;
 use sluice_protocol::{LeaseProcess, Reader, Wire, cuda, opcode};
-use sluice_transport::Stream;
+use sluice_transport::{Stream, read_handshake};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -313,6 +314,49 @@ fn a_lease_that_is_newer_than_the_brokers_word_goes_on() {
     broker.welcome_after(2, &["lea-1"], || late = Some(gpud.connect("lea-2", 64 * MIB)));
     assert!(!late.expect("connected").lease_ended().parked);
     assert_eq!(client.read(data, 16).expect("goes on").len(), 16);
+}
+
+/// A lease that ends while its worker starts: what the worker does after that is up to `then`.
+fn ended_while_its_worker_starts(then: impl FnOnce(libc::pid_t)) -> (Gpud, Stream) {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let owner = key(9);
+    let token = sign(&gpud.claims(&owner, "lea-1", 64 * MIB));
+    let mut line = gpud.open();
+    let worker = gpud.stop_next_worker();
+    say_hello(&mut line, &owner, &token, vec![range()], None, &[]).expect("said");
+    gpud.wait_until_taken(worker);
+    broker.end_lease("lea-1", EndMode::Kill, "Given back.");
+    // Orders are carried out one after the other.
+    broker.say(&BrokerMessage::Ping { nonce: "n".to_owned() });
+    broker.hear(|message| matches!(message, GpudMessage::Pong { nonce } if nonce == "n"));
+    then(worker as libc::pid_t);
+    broker.lease_ended("lea-1");
+    (gpud, line)
+}
+
+#[test]
+fn a_lease_that_ends_while_its_worker_starts_is_told_behind_the_welcome() {
+    // SAFETY: a worker of this test's own gpud.
+    let (_gpud, mut line) = ended_while_its_worker_starts(|worker| unsafe {
+        assert_eq!(libc::kill(worker, libc::SIGCONT), 0);
+    });
+    let answer = read_handshake(&mut line).expect("an answer");
+    assert_eq!(answer.header.opcode, opcode::WELCOME);
+    let welcome = Welcome::decode(&answer.payload).expect("welcome");
+    let ended = Client::around(line, welcome, key(9), String::new()).lease_ended();
+    assert_eq!((ended.parked, ended.reason.as_str()), (false, "Given back."));
+}
+
+#[test]
+fn a_client_whose_worker_is_killed_for_the_end_of_the_lease_is_refused_with_the_reason() {
+    // SAFETY: a worker of this test's own gpud.
+    let (_gpud, mut line) = ended_while_its_worker_starts(|worker| unsafe {
+        assert_eq!(libc::kill(worker, libc::SIGKILL), 0);
+    });
+    let answer = read_handshake(&mut line).expect("an answer");
+    assert_eq!(answer.header.opcode, opcode::REFUSED);
+    let refused = Refused::decode(&answer.payload).expect("refusal");
+    assert_eq!((refused.code, refused.text.as_str()), (RefusedCode::Lease, "Given back."));
 }
 
 fn hello_code(gpud: &Gpud, client: &ring::signature::Ed25519KeyPair, token: &str) -> Option<RefusedCode> {

@@ -21,7 +21,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub const NAME: &str = "test-server";
 /// Answers of a healthy gpud come long before that.
@@ -156,6 +156,38 @@ impl Gpud {
                 children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
             })
             .collect()
+    }
+
+    /// The worker that is made ahead, once it runs the program: it serves the next client.
+    pub fn next_worker(&self) -> u32 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            for pid in self.workers() {
+                let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                if line.ends_with(b"\0worker\0") {
+                    return pid;
+                }
+            }
+            assert!(Instant::now() < deadline, "no worker is made ahead");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Stops the worker that serves the next client, so that it carries out nothing until it is continued.
+    pub fn stop_next_worker(&self) -> u32 {
+        let worker = self.next_worker();
+        // SAFETY: a worker of this gpud.
+        assert_eq!(unsafe { libc::kill(worker as libc::pid_t, libc::SIGSTOP) }, 0);
+        worker
+    }
+
+    /// Waits until this worker, the only one so far, has been given to a client: another is made ahead then.
+    pub fn wait_until_taken(&self, worker: u32) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.workers().iter().all(|pid| *pid == worker) {
+            assert!(Instant::now() < deadline, "no client has been given the worker");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
