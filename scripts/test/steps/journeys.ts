@@ -30,7 +30,7 @@ export async function runJourneys(root: string, out: string, print: Print, args:
   const problem = await attempt(() =>
     run(process.execPath, ["node_modules/@playwright/test/cli.js", "test", ...args], {
       cwd: root,
-      env: { ...process.env, SLUICE_E2E_REPORT: report },
+      env: { ...process.env, SLUICE_E2E_REPORT: report, SLUICE_TEST_BUILT: "1" },
       limit: LIMIT_S,
       onLine: print,
     }),
