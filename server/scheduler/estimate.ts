@@ -36,17 +36,19 @@ export function estimates(
   const found = new Map<string, Estimate>();
   const played = new Set<string>();
   const wanted = new Set(requestIds);
-  let ahead = 1;
   for (const own of verdicts) {
     const { requestId, state } = own;
     if (state === "refused" || !wanted.has(requestId)) continue;
     const told = state === "granted" ? bounded(world.now, world, 0) : byObstacle(own.obstacle, world);
-    if (told === "play") {
-      played.add(requestId);
-      if (state === "queued") ahead = Math.max(ahead, own.position);
-    } else if (told !== undefined) found.set(requestId, told);
+    if (told === "play") played.add(requestId);
+    else if (told !== undefined) found.set(requestId, told);
   }
-  if (played.size === 0) return found;
+  // Ends of leases are no basis where no lease is held or about to be granted.
+  const hasLeases = world.holdings.length > 0 || verdicts.some(({ state }) => state === "granted");
+  if (played.size === 0 || !hasLeases) return found;
+  const deciding = verdictsThatDecide(played, verdicts);
+  const last = deciding.at(-1);
+  const ahead = last?.state === "queued" ? last.position : 1;
   const steps = Math.min(STEPS, Math.floor(LOOKED_AT / (world.holdings.length + world.devices.length + ahead)));
   const add = (guesses: ReadonlyMap<string, Estimate>) => {
     for (const [requestId, guess] of guesses) {
@@ -55,7 +57,7 @@ export function estimates(
     }
   };
   // The first step is the moment of the verdicts, which tell of it already.
-  if (steps > 1) add(byPlaying(played, world, verdicts, steps));
+  if (steps > 1) add(byPlaying(played, world, deciding, steps));
   if (steps < STEPS && played.size > 0) add(byRate(played, world, verdicts));
   return found;
 }
@@ -95,18 +97,32 @@ function endOf(holding: Holding, world: World): number {
   return Math.min(end, holding.notice?.releaseAt ?? end);
 }
 
+/**
+ * The verdicts that decide about the wanted requests: everything up to the last wanted one, and up to the requests that
+ * those wait behind. A claim may wait behind a request of its team that is judged later, with the surplus.
+ */
+function verdictsThatDecide(wanted: ReadonlySet<string>, judged: readonly Verdict[]): readonly Verdict[] {
+  let last = judged.findLastIndex((verdict) => wanted.has(verdict.requestId));
+  const indexOf = new Map(judged.map((verdict, index) => [verdict.requestId, index]));
+  for (let index = 0; index <= last; index++) {
+    const verdict = judged[index];
+    if (verdict?.state !== "queued" || verdict.obstacle.rule !== "order") continue;
+    last = Math.max(last, indexOf.get(verdict.obstacle.behind) ?? 0);
+  }
+  return judged.slice(0, last + 1);
+}
+
 /** Plays on: leases end when they likely do, and who comes first is granted. Whom that does not reach is left out. */
 function byPlaying(
   wanted: ReadonlySet<string>,
   world: World,
-  judged: readonly Verdict[],
+  deciding: readonly Verdict[],
   steps: number,
 ): Map<string, Estimate> {
-  const last = judged.findLastIndex((verdict) => wanted.has(verdict.requestId));
-  const ahead = new Set(judged.slice(0, last + 1).map((verdict) => verdict.requestId));
+  const ahead = new Set(deciding.map((verdict) => verdict.requestId));
   const found = new Map<string, Estimate>();
   const open = new Set(wanted);
-  // Those behind do not delay them, and need not be judged at every step.
+  // The rest of the queue does not delay the wanted requests, and need not be judged at every step.
   let queue = world.queue.filter((waiting) => ahead.has(waiting.requestId));
   const requestOf = new Map(queue.map((waiting) => [waiting.requestId, waiting]));
   let ends = world.holdings.map((holding) => ({ holding, at: endOf(holding, world) }));

@@ -199,6 +199,38 @@ describe("an explanation", () => {
     );
   });
 
+  describe("of requests for guaranteed GPUs only, while drained GPUs shrink the guarantee and no lease runs", () => {
+    const shrunk = (drained: number) => {
+      const devices = Array.from({ length: 1 + drained }, (_, at) =>
+        device(String(at), { state: at === 0 ? "open" : "draining" }),
+      );
+      const request = (id: string, milli: number) => waiting(id, milli, { teamId: "nlp", guaranteedOnly: true });
+      const queue = [request("large", 750), request("small", 100)];
+      return world({
+        devices,
+        queue,
+        quotas: [quota("vision", 100, 100), quota("nlp", 750, 750), quota("bio", 750, 750)],
+      });
+    };
+    const answers = (read: World) => {
+      const { world: seen, verdicts } = judged(read);
+      const reader: Reader = { userId: "ada", teamIds: ["nlp"], seesAll: false };
+      return ["small", "large"].map((id) => explainRules(id, seenBy(reader, seen), verdicts));
+    };
+    const noEstimates = [
+      { position: 1, reason: { rule: "order" }, estimate: null },
+      { position: 2, reason: { rule: "guaranteed" }, estimate: null },
+    ];
+
+    test("has no estimate: the small request waits behind the large one, which no end of a lease helps", () => {
+      expect(answers(shrunk(1))).toMatchObject(noEstimates);
+    });
+
+    test("has no estimate from a rate at which leases end in a large pool either", () => {
+      expect(answers(shrunk(120))).toMatchObject(noEstimates);
+    });
+  });
+
   test("says what would be granted now, and it would be; more would not", () => {
     fc.assert(
       fc.property(worlds, (read) => {

@@ -19,7 +19,10 @@ export async function complete(ctx: Context, raw: CompleteSetupInput): Promise<C
   const input = parse(completeSetupInput, raw);
   // Looked at before the password is hashed, so that strangers cannot keep the processor busy.
   if (await hasAdmin(ctx.db)) throw alreadyDone();
-  if ((await peekCode(ctx, "setup", input.code)) === undefined) throw notValid();
+  if ((await peekCode(ctx, "setup", input.code)) === undefined) {
+    // Another attempt may have used the code and made the admin between the two reads.
+    throw (await hasAdmin(ctx.db)) ? alreadyDone() : notValid();
+  }
   const passwordHash = await hashPassword(input.password);
   return await inTransaction(ctx, async (tx) => {
     await lockSetup(tx.db);
