@@ -45,8 +45,14 @@ export const roles = [
   "adminToken",
 ] as const;
 
-/** Tokens with fewer scopes, whose answers follow from the others' (`authorisation.test.ts`). */
-export type Scoped = "ownerReadToken" | "adminOwnToken";
+/** Tokens with fewer scopes. Their answers follow from the other roles' (`authorisation.test.ts`). */
+export const scopedTokens = [
+  /** The owner's, with the scope `read`. */
+  "ownerReadToken",
+  /** The admin's, with the scope `workspaces`. */
+  "adminOwnToken",
+] as const;
+export type Scoped = (typeof scopedTokens)[number];
 export type Role = (typeof roles)[number];
 
 type Expected = Record<Role, number>;

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { and, eq } from "drizzle-orm";
 import pino from "pino";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { tokenScopes } from "#server/contracts/access-token.ts";
 import type { DeviceProfile } from "#server/contracts/control.ts";
 import type { Database } from "#server/db/client.ts";
@@ -169,14 +169,18 @@ it("has a row for every route, and a route for every row", () => {
   expect(Object.keys(matrix).sort()).toEqual([...table].sort());
 });
 
-describe.each(table)("%s", (key) => {
-  it.each(callers)("as %s", async (caller) => {
-    const row = matrix[key];
-    if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
+it.each(table)("%s", async (key) => {
+  const row = matrix[key];
+  if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
+  const statuses: Partial<Record<Caller, number>> = {};
+  const touching: Caller[] = [];
+  for (const caller of callers) {
     const { status, touched } = await call(key, row, caller);
-    expect(status).toBe(row.expected[caller]);
-    if (caller !== "owner") expect(touched).toBe(false);
-  });
+    statuses[caller] = status;
+    if (touched && caller !== "owner") touching.push(caller);
+  }
+  expect(statuses).toEqual(row.expected);
+  expect(touching).toEqual([]);
 });
 
 /** What one call answers, and whether it changed the owner's lease or request; it is undone afterwards. */

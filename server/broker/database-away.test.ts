@@ -80,7 +80,10 @@ test("PostgreSQL down for 10 s loses nothing, and nothing has to be restarted", 
   }
   server = await startEmbeddedPostgres(folder, { port: server.port });
 
-  await vi.waitFor(async () => expect((await call(ada, "GET", "/v1/status")).status).toBe(200), { timeout: 10_000 });
+  await vi.waitFor(async () => expect((await call(ada, "GET", "/v1/status")).status).toBe(200), {
+    timeout: 20_000,
+    interval: 25,
+  });
   expect(welcomes(), "gpud stayed connected").toBe(1);
   const [lease] = await database.db.select().from(leases);
   expect(lease?.state).toBe("active");
@@ -91,5 +94,5 @@ test("PostgreSQL down for 10 s loses nothing, and nothing has to be restarted", 
   const started = performance.now();
   expect((await call(ada, "DELETE", `/v1/leases/${leaseId}`)).status).toBe(200);
   expect((await poll).body).toMatchObject({ state: "granted" });
-  expect(performance.now() - started).toBeLessThan(10_000);
+  expect(performance.now() - started).toBeLessThan(15_000);
 }, 90_000);

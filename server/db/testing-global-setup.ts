@@ -5,7 +5,7 @@ import path from "node:path";
 import postgres from "postgres";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
-import { TEMPLATE_DATABASE, TEST_DATABASE_VARIABLE } from "#server/db/testing.ts";
+import { prepareReset, TEMPLATE_DATABASE, TEST_DATABASE_VARIABLE } from "#server/db/testing.ts";
 
 export default async function setup(): Promise<() => Promise<void>> {
   const folder = await mkdtemp(path.join(tmpdir(), "sluice-test-pg-"));
@@ -19,6 +19,9 @@ export default async function setup(): Promise<() => Promise<void>> {
   const template = new URL(server.url);
   template.pathname = `/${TEMPLATE_DATABASE}`;
   await migrateDatabase(template.href);
+  const migrated = postgres(template.href, { max: 1 });
+  await prepareReset(migrated);
+  await migrated.end();
   process.env[TEST_DATABASE_VARIABLE] = server.url;
   // Keys that tests make lie beside it, not in the state of an installation that runs from this folder.
   process.env.SLUICE_STATE_DIR = path.join(folder, "state");

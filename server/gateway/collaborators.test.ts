@@ -11,7 +11,7 @@ import { handover } from "#server/services/workspace/handover.ts";
 import { add } from "#server/services/workspace-collaborator/add.ts";
 import { remove } from "#server/services/workspace-collaborator/remove.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
-import { closesWithin, echo, openSocket, send, startUpstream } from "./testing.ts";
+import { closes, closesWithin, echo, openSocket, SOON, send, startUpstream } from "./testing.ts";
 
 const kernel = `/api/kernels/${"0".repeat(8)}-0000-0000-0000-${"0".repeat(12)}`;
 
@@ -218,9 +218,9 @@ describe("what a collaborator has open ends", () => {
     const socket = await opened();
     const download = ask("/slow");
     download.catch(() => undefined);
-    await expect.poll(() => upstream.seen.some(({ url }) => url === "/slow")).toBe(true);
+    await expect.poll(() => upstream.seen.some(({ url }) => url === "/slow"), SOON).toBe(true);
     await remove(world.member.ctx, { id, userId: guest().id });
-    expect(await closesWithin(socket, 1_000)).toBe(true);
+    expect(await closes(socket)).toBe(true);
     await expect(download).rejects.toThrow();
     expect((await ask("/lab")).status).toBe(401);
     expect((await upgrade(`${kernel}/channels`)).status).toBe(401);
@@ -233,7 +233,7 @@ describe("what a collaborator has open ends", () => {
     await comeAs("editor");
     const socket = await opened();
     await add(world.member.ctx, { id, person: guest().email, role: "viewer" });
-    expect(await closesWithin(socket, 1_000)).toBe(true);
+    expect(await closes(socket)).toBe(true);
     expect((await upgrade(`${kernel}/channels`)).status).toBe(403);
     expect((await ask("/api/contents")).status).toBe(200);
     expect((await ask("/api/contents/a.ipynb", "PUT", {}, Buffer.from("{}"))).status).toBe(403);
@@ -243,7 +243,7 @@ describe("what a collaborator has open ends", () => {
     await comeAs("editor");
     const socket = await opened();
     await database.db.delete(memberships).where(eq(memberships.userId, world.member.id));
-    expect(await closesWithin(socket, 4_000)).toBe(true);
+    expect(await closes(socket)).toBe(true);
     expect((await ask("/lab", "GET", { accept: "text/html" })).body).toContain("Ask Max");
     await database.db.insert(memberships).values({ teamId: world.team, userId: world.member.id, role: "member" });
   });

@@ -10,7 +10,7 @@ import { makeWorkspace, makeWorld, type Person, type World } from "#server/servi
 import { handover } from "#server/services/workspace/handover.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
-import { closesWithin, echo, openSocket, resetSocket, send, startUpstream } from "./testing.ts";
+import { closes, echo, openSocket, resetSocket, SOON, send, startUpstream } from "./testing.ts";
 
 const TOKEN = "the-servers-own-token";
 
@@ -337,7 +337,7 @@ describe("WebSockets", () => {
   it("bring what the server says first, in one piece with its answer", async () => {
     for (let turn = 0; turn < 20; turn++) {
       const open = await upgrade({ cookie, origin: ws.origin }, "/speaks-first");
-      await vi.waitFor(() => expect(open.heard).toEqual(["one", "two"]));
+      await vi.waitFor(() => expect(open.heard).toEqual(["one", "two"]), SOON);
       open.socket?.terminate();
     }
   });
@@ -345,9 +345,14 @@ describe("WebSockets", () => {
   it("come and go without Nagle's delay", async () => {
     const open = await upgrade({ cookie, origin: ws.origin });
     if (open.socket === undefined) throw new Error("not open");
-    const started = performance.now();
-    for (let turn = 0; turn < 50; turn++) await echo(open.socket, "a small message");
-    expect((performance.now() - started) / 50).toBeLessThan(20);
+    const durations: number[] = [];
+    for (let turn = 0; turn < 50; turn++) {
+      const started = performance.now();
+      await echo(open.socket, "a small message");
+      durations.push(performance.now() - started);
+    }
+    // The delay is 40 ms for every message. The lower quartile leaves out the pauses of a loaded machine.
+    expect(durations.sort((a, b) => a - b)[12]).toBeLessThan(20);
     open.socket.terminate();
   });
 
@@ -409,21 +414,21 @@ describe("what is open ends when the right to it ends", () => {
   it("when the person signs out", async () => {
     const socket = await open();
     await endSession(person.ctx, { sessionId: person.sessionId });
-    expect(await closesWithin(socket, 1_000)).toBe(true);
+    expect(await closes(socket)).toBe(true);
     expect((await get("/lab", { cookie })).status).toBe(401);
   });
 
   it("when the workspace is stopped", async () => {
     const socket = await open();
     await stop(person.ctx, { id: ws.id });
-    expect(await closesWithin(socket, 1_000)).toBe(true);
+    expect(await closes(socket)).toBe(true);
     expect((await get("/lab", { cookie })).status).toBe(424);
   });
 
   it("when the person leaves the team", async () => {
     const socket = await open();
     await database.db.delete(memberships).where(eq(memberships.userId, person.id));
-    expect(await closesWithin(socket, 4_000)).toBe(true);
+    expect(await closes(socket)).toBe(true);
     expect((await get("/lab", { cookie })).status).toBe(403);
     expect((await upgrade({ cookie, origin: ws.origin })).status).toBe(403);
   });
@@ -431,14 +436,14 @@ describe("what is open ends when the right to it ends", () => {
   it("when the account is disabled", async () => {
     const socket = await open();
     await database.db.update(users).set({ disabledAt: new Date() }).where(eq(users.id, person.id));
-    expect(await closesWithin(socket, 4_000)).toBe(true);
+    expect(await closes(socket)).toBe(true);
     expect((await get("/lab", { cookie })).status).toBe(401);
   });
 
   it("a download that is under way, too", async () => {
     const pending = send(gateway.port, { host: ws.host, path: "/slow", headers: { cookie } });
     pending.catch(() => undefined);
-    await expect.poll(() => upstream.seen.length).toBe(1);
+    await expect.poll(() => upstream.seen.length, SOON).toBe(1);
     await stop(person.ctx, { id: ws.id });
     await expect(pending).rejects.toThrow();
   });
@@ -453,7 +458,7 @@ describe("what is open ends when the right to it ends", () => {
     if (theirs.socket === undefined) throw new Error("not open");
     const socket = await open();
     await stop(person.ctx, { id: ws.id });
-    expect(await closesWithin(socket, 1_000)).toBe(true);
+    expect(await closes(socket)).toBe(true);
     expect(await echo(theirs.socket, "still here")).toBe("still here");
     theirs.socket.terminate();
   });

@@ -137,6 +137,14 @@ export async function resetSocket(
   });
 }
 
+/** Limit for what a test waits for: generous for a loaded machine. A passing test does not wait that long. */
+export const SOON = { timeout: 20_000, interval: 25 };
+
+/** Settles when the socket is closed, with false when it is still open after a generous time. */
+export async function closes(socket: WebSocket): Promise<boolean> {
+  return await closesWithin(socket, SOON.timeout);
+}
+
 /** Settles when the socket is closed, with false when it is still open after the time. */
 export async function closesWithin(socket: WebSocket, ms: number): Promise<boolean> {
   if (socket.readyState === WebSocket.CLOSED) return true;

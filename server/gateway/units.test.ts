@@ -1,5 +1,9 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
+import type { Database } from "#server/db/client.ts";
+import type { Live } from "#server/live.ts";
+import type { Logger } from "#server/log.ts";
+import { Connections } from "./connections.ts";
 import { secretsFrom, setCookie } from "./cookies.ts";
 import { Frames } from "./frames.ts";
 import { originOf, workspaceOfHost } from "./hosts.ts";
@@ -46,6 +50,29 @@ describe("a target's query", () => {
     ["/x?a=?token=1", "/x?a=?token=1"],
   ])("%s becomes %s", (before, after) => {
     expect(withoutToken(before)).toBe(after);
+  });
+});
+
+describe("connections", () => {
+  it("are checked at once when a workspace or a right changes", async () => {
+    class Counted extends Connections {
+      sweeps = 0;
+      override sweep(): void {
+        this.sweeps += 1;
+      }
+    }
+    const listeners = new Map<string, () => void>();
+    const live: Pick<Live, "subscribe"> = {
+      subscribe: (topics, listener) => {
+        for (const topic of topics) listeners.set(topic, () => listener({ topic, id: null }));
+        return () => listeners.clear();
+      },
+    };
+    const connections = new Counted({} as Database, live as Live, {} as Logger);
+    for (const topic of ["workspace", "audit"]) listeners.get(topic)?.();
+    expect(connections.sweeps).toBe(2);
+    await connections.close();
+    expect(listeners.size).toBe(0);
   });
 });
 

@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import {
   auditEvents,
   kindWindows,
@@ -10,7 +10,7 @@ import {
   quotas,
   teamUsage,
 } from "#server/db/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { evaluateQueue } from "#server/scheduler/queue.ts";
 import { list as listAudit } from "#server/services/audit/list.ts";
@@ -37,14 +37,16 @@ import { warnOfBudgets } from "#server/services/team/warn-of-budgets.ts";
 import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { deactivate } from "#server/services/user/deactivate.ts";
 
-let test: TestDatabase | undefined;
+let test: TestDatabase;
 let world: World;
-beforeEach(async () => {
-  await test?.drop();
+beforeAll(async () => {
   test = await createTestDatabase();
+});
+beforeEach(async () => {
+  await resetTestDatabase(test);
   world = await makeWorld(test.db);
 });
-afterAll(async () => test?.drop());
+afterAll(() => test.drop());
 
 const loaded = async (at = new Date()) => await loadWorld(world.db, "soft", at);
 const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString();

@@ -75,4 +75,4 @@ it("has it in the pool all the same, where it was before", async () => {
   expect(asked).toHaveLength(2);
   expect(await row()).toMatchObject({ state: "online", nodeName: "node-1", podUid: "pod-1" });
   gpud.close();
-}, 20_000);
+}, 60_000);

@@ -44,13 +44,14 @@ async function becomesStopped(): Promise<void> {
   const { id } = await makeWorkspace(world, { owner: world.member });
   await database.db.update(workspaces).set({ desired: "stopped", observed: "stopping" }).where(eq(workspaces.id, id));
   const observed = async () => (await database.db.select().from(workspaces).where(eq(workspaces.id, id)))[0]?.observed;
-  await expect.poll(observed, { timeout: 15_000 }).toBe("stopped");
+  await expect.poll(observed, { timeout: 20_000, interval: 25 }).toBe("stopped");
 }
 
 it("goes on by itself after PostgreSQL was away, and holds its lock again", async () => {
   await becomesStopped();
   await postgres.stop();
-  await sleep(6_000);
+  // Longer than the interval of the reconciler.
+  await sleep(2_500);
   postgres = await startEmbeddedPostgres(folder, { port: postgres.port, settings: { fsync: "off" } });
   await becomesStopped();
   const locks = await database.sql`select count(*)::int as held from pg_locks where locktype = 'advisory' and granted`;

@@ -2,7 +2,7 @@
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { eq } from "drizzle-orm";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   auditEvents,
   images,
@@ -29,6 +29,15 @@ import { stop } from "#server/services/workspace/stop.ts";
 import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
 import { type Reconciler, startReconciler } from "./reconciler.ts";
 
+/** The longest wait for a workspace's first kernel, where a test knows that none comes. */
+const firstKernel = vi.hoisted(() => ({ timeoutMs: Number.POSITIVE_INFINITY }));
+vi.mock("#server/jupyter/first-kernel.ts", async (importOriginal) => {
+  const { tryFirstKernel } = await importOriginal<typeof import("#server/jupyter/first-kernel.ts")>();
+  const sooner: typeof tryFirstKernel = (server, options) =>
+    tryFirstKernel(server, { ...options, timeoutMs: Math.min(options.timeoutMs, firstKernel.timeoutMs) });
+  return { tryFirstKernel: sooner };
+});
+
 let state: TestState;
 let database: TestDatabase;
 let world: World;
@@ -46,6 +55,7 @@ beforeAll(async () => {
 }, 240_000);
 
 afterEach(async () => {
+  firstKernel.timeoutMs = Number.POSITIVE_INFINITY;
   await reconciler?.stop();
   reconciler = undefined;
   for (const id of made.splice(0)) await launcher.remove(id);
@@ -201,7 +211,7 @@ describe("a launch", () => {
   it("is called off by a stop", async () => {
     await reconcile();
     const id = await launch("called off");
-    await expect.poll(async () => (await row(id)).observed, { timeout: 10_000, interval: 20 }).toBe("starting");
+    await expect.poll(async () => (await row(id)).observed, { timeout: 20_000, interval: 20 }).toBe("starting");
     await stop(world.member.ctx, { id });
     await observed(id, "stopped");
     expect((await launcher.observe(id)).state).toBe("stopped");
@@ -218,6 +228,8 @@ describe("a launch", () => {
     );
     await stop(world.member.ctx, { id });
     await observed(id, "stopped");
+    // The kernel dies before anything has connected to it, so the launch waits for its whole time.
+    firstKernel.timeoutMs = 12_000;
     await start(world.member.ctx, { id });
     await observed(id, "failed");
     expect((await row(id)).message).toMatch(/^No notebook could be started\./);
@@ -280,7 +292,7 @@ describe("a running workspace", () => {
     const after = await row(id);
     expect(after).toMatchObject({ desired: "running", endpoint: null, serverToken: null, credentialHash: null });
     expect(after.message).toContain("ended by itself");
-    await expect.poll(async () => await leaseState(leaseId), { timeout: 5_000 }).toMatch(/end/);
+    await expect.poll(async () => await leaseState(leaseId), { timeout: 20_000, interval: 25 }).toMatch(/end/);
     await start(world.member.ctx, { id });
     await observed(id, "running");
     expect(await inNotebook(id, "print(open('kept.txt').read())")).toBe("kept");
@@ -309,8 +321,14 @@ describe("a running workspace", () => {
     await observed(id, "running");
     const before = await row(id);
     await reconciler?.stop();
-    await reconcile();
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    let looks = 0;
+    const observe: Launcher["observe"] = async (...input) => {
+      looks += 1;
+      return await launcher.observe(...input);
+    };
+    await reconcile(changed({ observe }));
+    // The second look at the workspace begins after the first round has ended.
+    await expect.poll(() => looks, { timeout: 20_000, interval: 25 }).toBeGreaterThan(1);
     const after = await row(id);
     expect(after).toMatchObject({ observed: "running", endpoint: before.endpoint, serverToken: before.serverToken });
     expect(await inNotebook(id, "print(6 * 7)")).toBe("42");

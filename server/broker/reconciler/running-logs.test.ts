@@ -59,7 +59,7 @@ it("reads one workspace once however many follow it, until it is stopped", async
     open -= 1;
   });
   logs.follow(id);
-  await expect.poll(() => written(id)).toEqual(["opened 1"]);
+  await expect.poll(() => written(id), { timeout: 20_000, interval: 25 }).toEqual(["opened 1"]);
   logs.follow(id);
   await logs.stop();
   expect(open).toBe(0);

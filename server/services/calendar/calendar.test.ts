@@ -1,6 +1,6 @@
-import { afterAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { leaseRequests, leases, reservations } from "#server/db/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { list } from "#server/services/calendar/list.ts";
 import { setKindWindows } from "#server/services/gpu-type/set-kind-windows.ts";
@@ -16,14 +16,16 @@ import { setQuota } from "#server/services/team/set-quota.ts";
 import { setQuotaWindows } from "#server/services/team/set-quota-windows.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 
-let test: TestDatabase | undefined;
+let test: TestDatabase;
 let world: World;
-beforeEach(async () => {
-  await test?.drop();
+beforeAll(async () => {
   test = await createTestDatabase();
+});
+beforeEach(async () => {
+  await resetTestDatabase(test);
   world = await makeWorld(test.db);
 });
-afterAll(async () => test?.drop());
+afterAll(() => test.drop());
 
 const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString();
 const code = (promise: Promise<unknown>) =>

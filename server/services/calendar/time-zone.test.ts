@@ -1,6 +1,6 @@
 /** Calendars count their weeks by the clocks of the installation's zone, wherever they decide something. */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { setKindWindows } from "#server/services/gpu-type/set-kind-windows.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
@@ -11,17 +11,19 @@ import { readPresent } from "#server/services/what-if/present.ts";
 import { settingOf } from "#server/services/what-if/setting.ts";
 import { list } from "./list.ts";
 
-let test: TestDatabase | undefined;
+let test: TestDatabase;
 let world: World;
 beforeAll(() => inZone("Europe/Berlin"));
-beforeEach(async () => {
-  await test?.drop();
+beforeAll(async () => {
   test = await createTestDatabase();
+});
+beforeEach(async () => {
+  await resetTestDatabase(test);
   world = await makeWorld(test.db, { now: () => new Date("2027-01-04T12:00:00Z") });
 });
 afterAll(async () => {
   inZone(undefined);
-  await test?.drop();
+  await test.drop();
 });
 
 function inZone(zone: string | undefined): void {

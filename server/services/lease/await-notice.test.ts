@@ -1,14 +1,14 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import type { Context } from "#server/context.ts";
 import { leaseRequests, leases } from "#server/db/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { awaitNotice } from "./await-notice.ts";
 import type { Watcher } from "./watch.ts";
 
-let test: TestDatabase | undefined;
+let test: TestDatabase;
 let world: World;
 let ctx: Context;
 let leaseId: string;
@@ -26,9 +26,11 @@ const watcher: Watcher = () => ({
   close: () => undefined,
 });
 
-beforeEach(async () => {
-  await test?.drop();
+beforeAll(async () => {
   test = await createTestDatabase();
+});
+beforeEach(async () => {
+  await resetTestDatabase(test);
   world = await makeWorld(test.db);
   const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
   const whose = { workspaceId, teamId: world.team, userId: world.member.id };
@@ -50,7 +52,7 @@ beforeEach(async () => {
   claim = await ask(world.otherTeam);
 });
 let claim: string;
-afterAll(async () => test?.drop());
+afterAll(() => test.drop());
 
 const set = (values: Partial<typeof leases.$inferInsert>) =>
   world.db.update(leases).set(values).where(eq(leases.id, leaseId));

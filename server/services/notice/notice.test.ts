@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { inTransaction } from "#server/context.ts";
 import { gpuServers, gpus, leaseRequests, leases, notices } from "#server/db/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { lose } from "#server/services/gpu-server/lose.ts";
 import { tellOfBack, tellOfLess } from "#server/services/gpu-server/tell-guarantees.ts";
@@ -17,14 +17,16 @@ import { setPolicy } from "#server/services/team/set-policy.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 
-let test: TestDatabase | undefined;
+let test: TestDatabase;
 let world: World;
-beforeEach(async () => {
-  await test?.drop();
+beforeAll(async () => {
   test = await createTestDatabase();
+});
+beforeEach(async () => {
+  await resetTestDatabase(test);
   world = await makeWorld(test.db);
 });
-afterAll(async () => test?.drop());
+afterAll(() => test.drop());
 
 const MINUTE = 60_000;
 const ago = (ms: number) => new Date(Date.now() - ms);

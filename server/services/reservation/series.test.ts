@@ -1,7 +1,7 @@
 import { asc } from "drizzle-orm";
-import { afterAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { reservations } from "#server/db/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { list as listAudit } from "#server/services/audit/list.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
 import { makeWorld, type World } from "#server/services/testing.ts";
@@ -10,14 +10,16 @@ import { list } from "./list.ts";
 import { preview } from "./preview.ts";
 import { remove } from "./remove.ts";
 
-let test: TestDatabase | undefined;
+let test: TestDatabase;
 let world: World;
-beforeEach(async () => {
-  await test?.drop();
+beforeAll(async () => {
   test = await createTestDatabase();
+});
+beforeEach(async () => {
+  await resetTestDatabase(test);
   world = await makeWorld(test.db, { now: () => new Date("2027-03-01T12:00:00Z") });
 });
-afterAll(async () => test?.drop());
+afterAll(() => test.drop());
 
 const code = (promise: Promise<unknown>) =>
   promise.then(

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createCode } from "#server/auth/one-time-code.ts";
 import { anonymous } from "#server/auth/principal.ts";
 import { type Context, systemContext } from "#server/context.ts";
 import { localImageSpec } from "#server/contracts/image.ts";
 import { images, imageVersions, memberships, quotas, teams, users } from "#server/db/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { complete } from "#server/services/setup/complete.ts";
 import { prepare } from "#server/services/setup/prepare.ts";
@@ -16,17 +16,18 @@ import { redeemPasswordLink } from "#server/services/user/redeem-password-link.t
 let test: TestDatabase;
 let system: Context;
 let nobody: Context;
-beforeEach(async () => {
+beforeAll(async () => {
   test = await createTestDatabase();
   system = systemContext(test.db);
   nobody = { ...system, principal: anonymous };
 });
-afterEach(async () => {
+beforeEach(() => resetTestDatabase(test));
+afterAll(() => test.drop());
+afterEach(() => {
   delete process.env.SLUICE_ADMIN_EMAIL;
   delete process.env.SLUICE_ADMIN_PASSWORD;
   delete process.env.SLUICE_PASSWORD_LINK_FOR;
   resetEnv();
-  await test.drop();
 });
 
 const form = { name: "Ada", email: "Ada@Example.org", password: "correct horse" };

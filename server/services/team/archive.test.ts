@@ -1,7 +1,7 @@
 /** Teams that are put away: refused while anything is in use, what ends and what stays, nothing new, and the way back. */
 import { randomUUID } from "node:crypto";
 import { and, eq } from "drizzle-orm";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { loadUser } from "#server/auth/load-user.ts";
 import {
   deviceIntervals,
@@ -14,7 +14,7 @@ import {
   teams,
   workspaces,
 } from "#server/db/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { toSluiceError } from "#server/errors.ts";
 import { list as listAudit } from "#server/services/audit/list.ts";
 import { closeMonth } from "#server/services/cost/close-month.ts";
@@ -46,9 +46,11 @@ import { setQuotaWindows } from "./set-quota-windows.ts";
 
 let test: TestDatabase;
 let world: World;
-beforeEach(async () => {
-  await test?.drop();
+beforeAll(async () => {
   test = await createTestDatabase();
+});
+beforeEach(async () => {
+  await resetTestDatabase(test);
   world = await makeWorld(test.db);
 });
 afterAll(() => test.drop());

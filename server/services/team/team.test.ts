@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { loadUser } from "#server/auth/load-user.ts";
 import { anonymous } from "#server/auth/principal.ts";
 import {
@@ -14,7 +14,7 @@ import {
   teamPolicies,
   workspaces,
 } from "#server/db/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { list as listAudit } from "#server/services/audit/list.ts";
 import { addMember } from "#server/services/team/add-member.ts";
@@ -40,18 +40,17 @@ import { get as getWorkspace } from "#server/services/workspace/get.ts";
 import { handover } from "#server/services/workspace/handover.ts";
 import { start } from "#server/services/workspace/start.ts";
 
-let test: TestDatabase | undefined;
+let test: TestDatabase;
 let world: World;
-const db = () => {
-  if (test === undefined) throw new Error("no database");
-  return test.db;
-};
-beforeEach(async () => {
-  await test?.drop();
+const db = () => test.db;
+beforeAll(async () => {
   test = await createTestDatabase();
+});
+beforeEach(async () => {
+  await resetTestDatabase(test);
   world = await makeWorld(test.db);
 });
-afterAll(async () => test?.drop());
+afterAll(() => test.drop());
 
 const code = (promise: Promise<unknown>) =>
   promise.then(

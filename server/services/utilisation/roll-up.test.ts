@@ -340,7 +340,7 @@ describe("hours that are rolled up", () => {
         numRuns: 4,
       },
     );
-  });
+  }, 180_000);
 });
 
 describe("weeks", () => {
@@ -375,7 +375,7 @@ describe("weeks", () => {
     await rollAll();
     expect(await test.db.select().from(usageWeeks)).not.toHaveLength(0);
     expect(await ask()).toEqual(fromLedger);
-  });
+  }, 120_000);
 });
 
 describe("the mark", () => {
