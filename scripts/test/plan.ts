@@ -54,7 +54,8 @@ const SUITES = {
   },
   playwright: {
     builds: ["browser", "native programs", "portal", "workspace environment"],
-    cores: 1,
+    // Three installations and their browsers.
+    cores: 2,
     run: async ({ root, out }, scope, print) =>
       await runJourneys(root, out, print, scope === "all" ? [] : ["--project", "journeys", "1-journey"]),
   },
