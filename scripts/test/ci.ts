@@ -20,4 +20,4 @@ else {
   console.log(`Whole suites: ${named("all").join(", ") || "none"}.`);
   console.log(`Left out but for a smoke: ${named("smoke").join(", ") || "none"}.`);
 }
-endWith(await runCommand(root, ".ci/run", [...quickChecks, ...suiteSteps(setting, scopes), ...slowChecks]));
+endWith(await runCommand(root, ".ci/run", [...suiteSteps(setting, scopes), ...quickChecks, ...slowChecks]));

@@ -104,6 +104,6 @@ const clusterParts: Step = {
   },
 };
 
-/** Every check. The slow ones come last, so that they fill what the suites leave idle. */
+/** Every check. They come after the suites in priority: at the start they fill the time until the builds are done. */
 export const quickChecks: Step[] = [...typescriptChecks, ...rustChecks];
 export const slowChecks: Step[] = [lint, rustLint];

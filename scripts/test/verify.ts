@@ -67,13 +67,12 @@ const suites = SUITE_NAMES.filter((name) => parts.includes(name));
 const has = (part: Part) => parts.includes(part);
 const started = Date.now();
 const results = await runCommand(root, ["npm run verify", ...parts].join(" "), [
-  ...(has("checks") ? quickChecks : []),
   ...suiteSteps(
     setting,
     new Map(suites.map((name): [SuiteName, Scope] => [name, "all"])),
     has("long") || has("checks") ? ["native programs", "Rust tests compiled"] : [],
   ),
-  ...(has("checks") ? slowChecks : []),
+  ...(has("checks") ? [...quickChecks, ...slowChecks] : []),
   ...(has("long") ? longSteps() : []),
 ]);
 const minutes = (Date.now() - started) / 60_000;

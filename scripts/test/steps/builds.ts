@@ -24,7 +24,7 @@ const BUILDS = {
     },
   },
   "native programs": {
-    cores: 2,
+    cores: 1,
     work: async (root, _out, print) => {
       await buildNativeForTests(root, print);
       keepNativeBuild(root, "programs");
@@ -38,7 +38,7 @@ const BUILDS = {
   },
   "Rust tests compiled": {
     after: ["native programs"],
-    cores: 2,
+    cores: 1,
     work: async (root, out, print) => {
       await compileRustTests(root, out, print);
       keepNativeBuild(root, "tests");
