@@ -64,8 +64,8 @@ export default defineConfig({
           name: "shared",
           include: ["{server,scripts}/**/*.cluster.ts"],
           exclude: ALONE,
-          // Files mostly wait for the cluster, so two cores serve more than two.
-          maxWorkers: Number(process.env.SLUICE_TEST_CLUSTER_WORKERS ?? 4),
+          // On two cores, more files at once starve the cluster itself: its nodes unpack images and start pods.
+          maxWorkers: Number(process.env.SLUICE_TEST_CLUSTER_WORKERS ?? 2),
           sequence: { groupOrder: 1 },
         },
       },

@@ -29,12 +29,13 @@ export type Setting = {
 const SUITES = {
   cluster: {
     builds: ["browser", "native programs", "portal", "workspace environment"],
+    // Its files wait for pods about half of the time; checks and pytest fill that.
     cores: 1,
     run: async (_setting, scope, print) => await runCluster(print, scope === "all" ? [] : ["kubernetes.cluster.ts"]),
   },
   rust: {
     builds: ["native programs", "Rust tests compiled", "CUDA compiler"],
-    cores: 1,
+    cores: 2,
     run: async ({ root, out, fuzzSeconds }, scope, print) => {
       const env: Record<string, string> = fuzzSeconds === undefined ? {} : { SLUICE_FUZZ_SECONDS: String(fuzzSeconds) };
       const options = { parallel: Math.max(2, availableParallelism()), env };
@@ -43,7 +44,7 @@ const SUITES = {
   },
   vitest: {
     builds: ["native programs", "workspace environment"],
-    cores: 1,
+    cores: 2,
     run: async ({ root, out }, scope, print) => await runVitest(root, out, print, scope === "all" ? [] : VITEST_SMOKE),
   },
   pytest: {
