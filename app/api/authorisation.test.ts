@@ -2,8 +2,9 @@
  * Who may call what: every route of the tree, as every role, with the real handlers on a real PostgreSQL. A route
  * without a row in the matrix, a row without a route, and a status that the API's document does not name fail.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type ApiRoute, readRoutes } from "#scripts/generate/routes.ts";
+import { isDecidedByPrincipal } from "#server/auth/authorize.ts";
 import { scopeOf } from "#server/auth/token-scopes.ts";
 import { type OpenDatabase, setDatabase } from "#server/db/client.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
@@ -64,6 +65,22 @@ describe.each(routes.map((route) => ({ key: keyOf(route), route })))("$key", ({ 
     if (scope === "read") expect(status).toBe(row.expected.adminToken);
     else if (scope === "workspaces") expect([row.expected.colleague, 403]).toContain(status);
     else expect(status).toBeGreaterThanOrEqual(400);
+  });
+
+  it("asks who calls before it reads what is sent", async () => {
+    const row = matrix[key];
+    if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
+    if (row.expected.anonymous !== 401 || route.definition.anonymousInput === true) return;
+    const input = vi.spyOn(route.definition.input._zod, "run");
+    const params = Object.fromEntries([...key.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, "-"]));
+    const sent = { params, input: { "no such field": "x" } };
+    expect((await call({ test, fixture }, route, "anonymous", sent)).status).toBe(401);
+    // Nor is a member's where an admin alone may do it, whatever it is done to.
+    if (isDecidedByPrincipal(route.definition.action) && row.expected.stranger === 403) {
+      expect((await call({ test, fixture }, route, "stranger", sent)).status).toBe(403);
+    }
+    expect(input).not.toHaveBeenCalled();
+    input.mockRestore();
   });
 
   it("is refused when another site's page sends it with the cookie", async () => {

@@ -17,7 +17,9 @@ const texts = PIECES.flatMap((piece) =>
 const files = readdirSync("server/contracts").filter((name) => /^[a-z-]+\.ts$/.test(name));
 const contracts = (
   await Promise.all(
-    files.map(async (file) => Object.entries((await import(`./${file.slice(0, -3)}.ts`)) as Record<string, unknown>)),
+    files.map(async (file) =>
+      Object.entries((await import(/* @vite-ignore */ `./${file}`)) as Record<string, unknown>),
+    ),
   )
 ).flat();
 
@@ -41,7 +43,7 @@ function collect(value: unknown): void {
 }
 
 function isStringFirst(def: z.core.$ZodTypeDef): boolean {
-  return def.type === "pipe" && (def as z.core.$ZodPipeDef)["in"]._zod.def.type === "string";
+  return def.type === "pipe" && (def as z.core.$ZodPipeDef).in._zod.def.type === "string";
 }
 
 for (const [, value] of contracts) collect(value);

@@ -1,6 +1,6 @@
 /** The one way from HTTP to a service: who asks, what is asked, run, answer or mapped error, under a trace id. */
 import type { z } from "zod";
-import type { Action } from "#server/auth/authorize.ts";
+import { type Action, authorizeBeforeInput } from "#server/auth/authorize.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
 import { limitToken, retryAfterSeconds } from "#server/auth/token-limit.ts";
 import type { Context } from "#server/context.ts";
@@ -23,6 +23,8 @@ export type RouteDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType
   summary: string;
   /** What the service asks `authorize` for. */
   action: Action;
+  /** The service answers some inputs to whoever is not signed in, although the action's rule does not. */
+  anonymousInput?: true;
   /** Path parameters, query and body together. */
   input: I;
   output: O;
@@ -53,6 +55,8 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
       const { db } = database();
       const principal = await principalFromHeaders(db, request.headers);
       limitToken(principal);
+      // Before anything is read: whoever may not do it costs no more than that answer.
+      if (definition.anonymousInput !== true) authorizeBeforeInput(principal, definition.action);
       const input = parse(definition.input, await readInput(request, await at.params));
       const address = clientAddress(request.headers) ?? undefined;
       const answer = await run({ db, principal, now: () => new Date(), traceId, address, request }, input);
