@@ -4,6 +4,8 @@ import { z } from "zod";
 export const errorCodes = [
   /** The input is wrong. */
   "invalid",
+  /** The body is larger than is read. */
+  "too-large",
   /** Nobody is signed in, or the credential is not valid. */
   "unauthenticated",
   /** Signed in, but not allowed. */
@@ -38,6 +40,7 @@ export class SluiceError extends Error {
 
 const statuses: Record<ErrorCode, number> = {
   invalid: 400,
+  "too-large": 413,
   unauthenticated: 401,
   forbidden: 403,
   "not-found": 404,
