@@ -7,9 +7,12 @@ import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { SluiceError } from "#server/errors.ts";
 import { route } from "#server/http/route.ts";
 import { live, notify } from "#server/live.ts";
+import { create as createToken } from "#server/services/access-token/create.ts";
+import { revoke as revokeToken } from "#server/services/access-token/revoke.ts";
 import { end } from "#server/services/session/end.ts";
 import { addMember } from "#server/services/team/add-member.ts";
-import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { makePerson, makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { deactivate } from "#server/services/user/deactivate.ts";
 import * as noSuchPath from "./[...path]/route.ts";
 import { GET as getLive } from "./v1/live/route.ts";
 import { GET as getEvents } from "./v1/workspaces/[id]/events/route.ts";
@@ -201,6 +204,34 @@ describe("a stream", () => {
     await expect(stream.next()).rejects.toThrow();
   });
 
+  it.each([
+    ["signed out", async (person: Person) => void (await end(person.ctx, { sessionId: person.sessionId }))],
+    ["deactivated", async (person: Person) => void (await deactivate(world.admin.ctx, { id: person.id }))],
+  ])("ends within two seconds when its person is %s, though nothing else happens", async (_, leave) => {
+    const person = await makePerson(test.db, { name: "Uma", teams: { [world.team]: "member" } });
+    const { id } = await makeWorkspace(world, { owner: person });
+    const { cookie } = person;
+    const streams = await Promise.all([
+      open(getLive, "live?topics=pool", {}, { cookie }),
+      open(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie }),
+    ]);
+    await live().ready();
+    const started = performance.now();
+    await leave(person);
+    for (const stream of streams) await stream.ended();
+    expect(performance.now() - started).toBeLessThan(2000);
+  });
+
+  it("ends within two seconds when its access token is revoked", async () => {
+    const { token, secret } = await createToken(world.member.ctx, { name: "follows", scopes: ["read"] });
+    const stream = await open(getLive, "live?topics=pool", {}, { authorization: `Bearer ${secret}` });
+    await live().ready();
+    const started = performance.now();
+    await revokeToken(world.member.ctx, { id: token.id });
+    await stream.ended();
+    expect(performance.now() - started).toBeLessThan(2000);
+  });
+
   it("names what changed in the topics asked for, and no other; which one, to admins only", async () => {
     const topics = "live?topics=workspace,pool";
     const [member, admin] = await Promise.all(
@@ -314,6 +345,8 @@ it("says that the database is away, and works again when it is back", async () =
 type Opened = {
   next: () => Promise<{ id: string; message: string }>;
   nextData: () => Promise<unknown>;
+  /** Settles when the stream ends, whatever comes before. */
+  ended: () => Promise<void>;
   close: () => void;
 };
 
@@ -355,6 +388,9 @@ async function open(
       };
     },
     nextData: async () => JSON.parse((await block()).get("data") ?? "null") as unknown,
+    ended: async () => {
+      while ((await reader?.read())?.done === false);
+    },
     close: () => {
       abort.abort();
       void reader?.cancel().catch(() => undefined);

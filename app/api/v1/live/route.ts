@@ -14,5 +14,5 @@ export const GET = route(
     output: liveEvent,
     stream: "always",
   },
-  (ctx, input) => followTopics(ctx, input, ctx.request.signal),
+  (ctx, input) => followTopics(ctx, input, ctx.signal),
 );
