@@ -165,6 +165,12 @@ describe("a route", () => {
     expect(await status({ cookie, origin: "http://ws-a.localhost:3002", "sec-fetch-site": "cross-site" })).toBe(403);
     expect(await status({})).toBe(200);
   });
+
+  it("does not believe a Host header that names the page's own origin", async () => {
+    const { cookie } = world.admin;
+    const evil = { cookie, origin: "http://evil.example:3000", host: "evil.example:3000" };
+    expect((await post({ n: 2 }, evil)).status).toBe(403);
+  });
 });
 
 describe("a stream", () => {
