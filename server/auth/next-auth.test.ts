@@ -263,7 +263,7 @@ async function serveAuth(request: IncomingMessage, response: ServerResponse): Pr
     method: request.method ?? "GET",
     headers: request.headers as Record<string, string>,
     ...(hasBody ? { body: Readable.toWeb(request) as ReadableStream, duplex: "half" } : {}),
-  } as RequestInit);
+  });
   const answer = await handleAuth(asked, async ({ init }, options) => await nextAuth(url, init, options));
   response.writeHead(answer.status, [...answer.headers].flat());
   response.end(Buffer.from(await answer.arrayBuffer()));
@@ -300,7 +300,7 @@ async function nextAuth(url: URL, { method, headers, body }: RequestInit, option
       answer.body = JSON.stringify(json);
     },
     send: (sent: unknown) => {
-      answer.body = typeof sent === "object" ? JSON.stringify(sent) : String(sent ?? "");
+      answer.body = typeof sent === "string" ? sent : JSON.stringify(sent ?? "");
     },
     end: () => undefined,
   };

@@ -19,8 +19,8 @@ export function watchRequests(): () => void {
     if (typeof message !== "object" || message === null || !("request" in message)) return;
     if (!(message.request instanceof IncomingMessage)) return;
     noteClientAddress(message.request, hops);
-    if (!("response" in message) || !(message.response instanceof ServerResponse)) return;
-    limitBody(message.request, message.response, MAX_BODY_BYTES);
+    const response: unknown = "response" in message ? message.response : undefined;
+    if (response instanceof ServerResponse) limitBody(message.request, response as ServerResponse, MAX_BODY_BYTES);
   };
   subscribe(CHANNEL, note);
   return () => unsubscribe(CHANNEL, note);
