@@ -395,7 +395,9 @@ async function open(
     },
     nextData: async () => JSON.parse((await block()).get("data") ?? "null") as unknown,
     ended: async () => {
-      while ((await reader?.read())?.done === false);
+      // Or is broken off, where its source has noticed first.
+      const done = async () => (await reader?.read().catch(() => undefined))?.done !== false;
+      while (!(await done()));
     },
     close: () => {
       abort.abort();
