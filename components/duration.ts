@@ -8,7 +8,8 @@ export function readDuration(text: string): number | undefined {
   const compact = text.toLowerCase().replace(/\s+/g, "");
   if (!/^(\d+[smhd])+$/.test(compact)) return undefined;
   let seconds = 0;
-  for (const [, count, unit] of compact.matchAll(/(\d+)([smhd])/g)) seconds += Number(count) * SECONDS[unit as Unit];
+  for (const [, count, unit] of compact.matchAll(/(?<!\d)(\d+)([smhd])/g))
+    seconds += Number(count) * SECONDS[unit as Unit];
   return seconds;
 }
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { isZone } from "#server/contracts/time-zone.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
-const address = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));
+const address = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/(?<!\/)\/+$/, ""));
 const url = (fallback: string) => address.default(fallback);
 
 const listed = (value: string) =>

@@ -4,6 +4,8 @@ import { z } from "zod";
 export const errorCodes = [
   /** The input is wrong. */
   "invalid",
+  /** The body is larger than is read. */
+  "too-large",
   /** Nobody is signed in, or the credential is not valid. */
   "unauthenticated",
   /** Signed in, but not allowed. */
@@ -38,6 +40,7 @@ export class SluiceError extends Error {
 
 const statuses: Record<ErrorCode, number> = {
   invalid: 400,
+  "too-large": 413,
   unauthenticated: 401,
   forbidden: 403,
   "not-found": 404,
@@ -123,6 +126,25 @@ const same = (one: readonly PropertyKey[], other: readonly PropertyKey[]) =>
 /** Whether the database is away: what failed would fail again just now. */
 export function isAway(error: unknown): boolean {
   return toSluiceError(error).code === "unavailable";
+}
+
+/** Faults of the language and of statements: their texts are for the log. */
+const faults = new Set(["TypeError", "RangeError", "ReferenceError", "SyntaxError", "AggregateError", "ZodError"]);
+
+/**
+ * What a person may read of a failure: the sentence that a check or a launcher of ours has thrown. A failed statement's
+ * text is SQL with its values, and a fault of the language helps nobody; both become a generic sentence. The caller logs
+ * the error.
+ */
+export function messageFor(error: unknown): string {
+  if (!(error instanceof Error)) return "Something went wrong on our side. The log of this process says what.";
+  const isOurs = error instanceof SluiceError;
+  const isStatement = error.message.startsWith("Failed query") || error.name.endsWith("QueryError");
+  const isDatabase = isStatement || error.name === "PostgresError" || isAway(error);
+  if (isOurs || !(isDatabase || faults.has(error.name))) return error.message;
+  return isAway(error)
+    ? "The database cannot be reached just now. Try again in a few seconds."
+    : "Something went wrong on our side. The log of this process says what.";
 }
 
 /** Any thrown value as a SluiceError: what is not one of ours becomes `unavailable` (no database) or `internal`. */

@@ -4,8 +4,8 @@ import { toldTopic } from "#server/contracts/live.ts";
 import { type Database, database, type Sql, type Transaction } from "#server/db/client.ts";
 
 /**
- * What browsers may follow, and what processes tell each other alone. `session`: a browser session ended; the gateway
- * closes what it opened. `ending`: leases on this GPU server are to end; the broker that holds its control connection
+ * What browsers may follow, and what processes tell each other alone. `session`: a browser session or an access token
+ * ended; the gateway and the portal close what it opened. `ending`: leases on this GPU server are to end; the broker that holds its control connection
  * tells gpud. `followed`: somebody follows the lines of this workspace; the broker reads what it prints.
  */
 export const liveTopics = [...toldTopic.options, "session", "ending", "followed"] as const;

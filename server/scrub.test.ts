@@ -69,3 +69,19 @@ it("ordinary lines stay as they are", () => {
   const line = '{"level":30,"msg":"lease lea-aaaaaaaaaaaaaaaaaaaaaaaaaa granted at http://localhost:3000/gpus?x=1"}';
   expect(scrub(line)).toBe(line);
 });
+
+it.each([
+  ["words that begin like tokens", "eyJ-"],
+  ["addresses without an end", "a.b-c+"],
+  ["addresses without a password", "http://a:"],
+])("reads a long line of %s in time linear in its length", (_, piece) => {
+  const line = piece.repeat(200_000 / piece.length);
+  const started = performance.now();
+  expect(scrub(line)).toBe(line);
+  expect(performance.now() - started).toBeLessThan(500);
+});
+
+it("hides a token that stands in the middle of a word", () => {
+  const token = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl";
+  expect(scrub(`a-${token} x_eyJ-${token}`)).toBe("a-[hidden] x_eyJ-[hidden]");
+});

@@ -6,12 +6,12 @@ const HIDDEN = "[hidden]";
 const SHAPES: [shape: RegExp, instead: string][] = [
   // Ours: tokens, credentials, join tokens.
   [/\b(sl[pwj]_)[A-Za-z0-9_-]{16,}/g, `$1${HIDDEN}`],
-  // Signed and encrypted tokens (JWT, JWE).
-  [/\beyJ[\w-]{8,}(?:\.[\w-]*){2,4}/g, HIDDEN],
+  // Signed and encrypted tokens (JWT, JWE), from the first `eyJ` of a word on: one attempt a word keeps it linear.
+  [/(?<![\w-])((?:(?!\beyJ)[\w-])*)eyJ[\w-]{8,}(?:\.[\w-]*){2,4}/g, `$1${HIDDEN}`],
   // Hashes of passwords.
   [/\$argon2[a-z]*\$[^\s",]+/g, HIDDEN],
-  // Passwords in addresses.
-  [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/"]*:)[^\s@/"]+@/gi, `$1${HIDDEN}@`],
+  // Passwords in addresses, whatever the scheme: looking for its beginning would not be linear.
+  [/(:\/\/[^\s:@/"]*:)[^\s@/"]+@/g, `$1${HIDDEN}@`],
   // One-time codes and tokens in the query of an address, and one-time codes in its path.
   [/([?&](?:token|code|state|secret)=)[^\s&"\\]+/gi, `$1${HIDDEN}`],
   [/(\/(?:invite|invitations|password|password-links)\/)[A-Za-z0-9_-]{43}/g, `$1${HIDDEN}`],

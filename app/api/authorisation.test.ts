@@ -2,8 +2,9 @@
  * The authorization matrix: every route of the tree called as every caller, with the real handlers on a real
  * PostgreSQL. A route without a row, a row without a route, and a status that the API document does not name fail.
  */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { type ApiRoute, readRoutes } from "#scripts/generate/routes.ts";
+import { isDecidedByPrincipal } from "#server/auth/authorize.ts";
 import { scopeOf } from "#server/auth/token-scopes.ts";
 import { type OpenDatabase, setDatabase } from "#server/db/client.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
@@ -51,6 +52,26 @@ it.each(routes.map((route) => ({ key: keyOf(route), route })))("$key", async ({ 
   const documentedStatuses = documented(route);
   expect(Object.entries(statuses).filter(([, status]) => !documentedStatuses.includes(status))).toEqual([]);
 });
+
+const closed = routes.filter(
+  (route) => matrix[keyOf(route)]?.expected.anonymous === 401 && route.definition.anonymousInput !== true,
+);
+
+it.each(closed.map((route) => ({ key: keyOf(route), route })))(
+  "$key decides who may call before it reads the input",
+  async ({ key, route }) => {
+    const input = vi.spyOn(route.definition.input._zod, "run");
+    const params = Object.fromEntries([...key.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, "-"]));
+    const sent = { params, input: { "no such field": "x" } };
+    expect((await call({ test, fixture }, route, "anonymous", sent)).status).toBe(401);
+    // A member gets 403 before the input is read where an admin alone may call the operation.
+    if (isDecidedByPrincipal(route.definition.action) && matrix[key]?.expected.stranger === 403) {
+      expect((await call({ test, fixture }, route, "stranger", sent)).status).toBe(403);
+    }
+    expect(input).not.toHaveBeenCalled();
+    input.mockRestore();
+  },
+);
 
 /** The status for each caller, as a number or as a matcher. */
 function expectedOf({ definition: { action, method } }: ApiRoute, { expected }: Row): Record<Caller, unknown> {

@@ -7,9 +7,12 @@ import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { SluiceError } from "#server/errors.ts";
 import { route } from "#server/http/route.ts";
 import { live, notify } from "#server/live.ts";
+import { create as createToken } from "#server/services/access-token/create.ts";
+import { revoke as revokeToken } from "#server/services/access-token/revoke.ts";
 import { end } from "#server/services/session/end.ts";
 import { addMember } from "#server/services/team/add-member.ts";
-import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { makePerson, makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { deactivate } from "#server/services/user/deactivate.ts";
 import * as noSuchPath from "./[...path]/route.ts";
 import { GET as getLive } from "./v1/live/route.ts";
 import { GET as getEvents } from "./v1/workspaces/[id]/events/route.ts";
@@ -89,11 +92,16 @@ describe("a route", () => {
     { what: "that is no object", body: "[]" },
     { what: "of another type", body: '{"n":2}', headers: { "content-type": "text/plain" } },
     { what: "with a NUL character", body: String.raw`{"n":2,"x":"a\u0000b"}` },
-    { what: "above 1 MiB", body: `{"n":2,"pad":"${"x".repeat(1 << 20)}"}` },
     { what: "that gives a path parameter again", body: '{"n":2,"id":"b"}' },
     { what: "that gives its fields by a prototype", body: '{"__proto__":{"n":2}}' },
   ])("refuses a body $what", async ({ body, headers }) => {
     expect((await post(body, headers, true)).status).toBe(400);
+  });
+
+  it("answers 413 to a body above 1 MiB", async () => {
+    const response = await post(`{"n":2,"pad":"${"x".repeat(1 << 20)}"}`, {}, true);
+    expect(response.status).toBe(413);
+    expect((await errorOf(response)).code).toBe("too-large");
   });
 
   it.each([
@@ -157,6 +165,12 @@ describe("a route", () => {
     expect(await status({ cookie, origin: "http://ws-a.localhost:3002", "sec-fetch-site": "cross-site" })).toBe(403);
     expect(await status({})).toBe(200);
   });
+
+  it("does not believe a Host header that names the page's own origin", async () => {
+    const { cookie } = world.admin;
+    const evil = { cookie, origin: "http://evil.example:3000", host: "evil.example:3000" };
+    expect((await post({ n: 2 }, evil)).status).toBe(403);
+  });
 });
 
 describe("a stream", () => {
@@ -194,6 +208,34 @@ describe("a stream", () => {
     const stream = await open(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie: person.cookie });
     await end(person.ctx, { sessionId: person.sessionId });
     await expect(stream.next()).rejects.toThrow();
+  });
+
+  it.each([
+    ["signed out", async (person: Person) => void (await end(person.ctx, { sessionId: person.sessionId }))],
+    ["deactivated", async (person: Person) => void (await deactivate(world.admin.ctx, { id: person.id }))],
+  ])("ends within two seconds when its person is %s, though nothing else happens", async (_, leave) => {
+    const person = await makePerson(test.db, { name: "Uma", teams: { [world.team]: "member" } });
+    const { id } = await makeWorkspace(world, { owner: person });
+    const { cookie } = person;
+    const streams = await Promise.all([
+      open(getLive, "live?topics=pool", {}, { cookie }),
+      open(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie }),
+    ]);
+    await live().ready();
+    const started = performance.now();
+    await leave(person);
+    for (const stream of streams) await stream.ended();
+    expect(performance.now() - started).toBeLessThan(2000);
+  });
+
+  it("ends within two seconds when its access token is revoked", async () => {
+    const { token, secret } = await createToken(world.member.ctx, { name: "follows", scopes: ["read"] });
+    const stream = await open(getLive, "live?topics=pool", {}, { authorization: `Bearer ${secret}` });
+    await live().ready();
+    const started = performance.now();
+    await revokeToken(world.member.ctx, { id: token.id });
+    await stream.ended();
+    expect(performance.now() - started).toBeLessThan(2000);
   });
 
   it("names what changed in the topics asked for, and no other; which one, to admins only", async () => {
@@ -309,6 +351,8 @@ it("says that the database is away, and works again when it is back", async () =
 type Opened = {
   next: () => Promise<{ id: string; message: string }>;
   nextData: () => Promise<unknown>;
+  /** Settles when the stream ends, whatever comes before. */
+  ended: () => Promise<void>;
   close: () => void;
 };
 
@@ -350,6 +394,11 @@ async function open(
       };
     },
     nextData: async () => JSON.parse((await block()).get("data") ?? "null") as unknown,
+    ended: async () => {
+      // Or is broken off, where its source has noticed first.
+      const done = async () => (await reader?.read().catch(() => undefined))?.done !== false;
+      while (!(await done()));
+    },
     close: () => {
       abort.abort();
       void reader?.cancel().catch(() => undefined);

@@ -5,8 +5,8 @@ export async function signInLocally(email: string, password: string): Promise<st
   try {
     const answer = await signIn("credentials", { email, password, redirect: false });
     if (answer?.ok && !answer.error) return undefined;
-    if (answer?.error === "TooManyAttempts") return "Too many wrong passwords. Wait a few minutes, then try again.";
-    if (answer && answer.status >= 500)
+    if (answer?.error === "TooManyAttempts") return "Too many attempts. Wait a few minutes, then try again.";
+    if (answer && (answer.error === "Unavailable" || answer.status >= 500))
       return "The portal cannot check passwords just now. Try again in a few seconds.";
     return "E-mail and password do not belong together. Check both.";
   } catch {

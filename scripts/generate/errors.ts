@@ -33,8 +33,9 @@ export class RouteErrors {
     for (const declaration of seen) {
       const found = this.#look(declaration);
       for (const code of found.codes) codes.add(code);
-      // A GET changes nothing: where it comes from is not asked.
-      for (const named of found.names) if (method !== "GET" || nameOf(named) !== "refuseCrossOrigin") seen.add(named);
+      // A GET changes nothing: its origin is not checked, and its body is not read.
+      const isCalled = (named: ts.Declaration) => !["refuseCrossOrigin", "readBody"].includes(nameOf(named) ?? "");
+      for (const named of found.names) if (method !== "GET" || isCalled(named)) seen.add(named);
     }
     return errorCodes.filter((code) => codes.has(code));
   }

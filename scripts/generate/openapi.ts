@@ -46,6 +46,7 @@ export async function describeApi(): Promise<Json> {
 /** Each error by its status; what is refused and what a quota refuses share one. */
 const meanings = {
   invalid: "The input is wrong: `detail.fields` names each field.",
+  "too-large": "The body is larger than is read.",
   unauthenticated: "Nobody is signed in, or the credential is not valid.",
   forbidden: "Signed in, but not allowed; or sent by a page of another site.",
   "not-found": "There is no such thing, or whoever asks may not know of it.",

@@ -54,7 +54,7 @@ export function parseContainerfile(file: string, text: string, told: BuildArgume
   const layers: string[] = [];
   const config: ImageConfig = { entrypoint: [], env: {}, user: "", folder: "/", labels: {} };
   for (const line of instructions(text)) {
-    const [, word = "", rest = ""] = /^(\w+)\s+(.*)$/.exec(line) ?? [];
+    const [, word = "", rest = ""] = /^(\w+)\s+(\S.*)?$/.exec(line) ?? [];
     switch (word) {
       case "ARG": {
         const [name = "", value] = rest.split("=", 2);
@@ -106,13 +106,13 @@ function instructions(text: string): string[] {
   const lines = text.split("\n").filter((line) => !line.startsWith("#"));
   return lines
     .join("\n")
-    .replaceAll(/\s*\\\n\s*/g, " ")
+    .replaceAll(/(?<!\s)\s*\\\n\s*/g, " ")
     .split("\n")
     .filter((line) => line.trim() !== "");
 }
 
 /** `name="value" other="value"`. */
 function pairs(text: string): Record<string, string> {
-  const found = text.matchAll(/([\w.]+)="([^"]*)"/g);
+  const found = text.matchAll(/(?<![\w.])([\w.]+)="([^"]*)"/g);
   return Object.fromEntries([...found].map(([, name = "", value = ""]): [string, string] => [name, value]));
 }

@@ -1,5 +1,5 @@
 /** What people who are not signed in try, counted in windows of a quarter of an hour, so that guessing stays slow. */
-import { inArray, sql } from "drizzle-orm";
+import { and, eq, inArray, lte, sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { signInFailures } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -38,6 +38,17 @@ export async function allowAttempt(ctx: Context, key: Counted, limit: number, wh
   if (count <= limit) return;
   const minutes = Math.ceil(retryAfterSeconds / 60);
   throw new SluiceError("too-many", `${what} Try again in ${minutes} min.`, { retryAfterSeconds });
+}
+
+/** Takes one back: it was right, and says nothing of the others. */
+export async function uncountOne(ctx: Context, key: Counted): Promise<void> {
+  const [left] = await ctx.db
+    .update(signInFailures)
+    .set({ count: sql`${signInFailures.count} - 1` })
+    .where(eq(signInFailures.key, key))
+    .returning({ count: signInFailures.count });
+  if (left === undefined || left.count > 0) return;
+  await ctx.db.delete(signInFailures).where(and(eq(signInFailures.key, key), lte(signInFailures.count, 0)));
 }
 
 /** Forgets what was counted: it was right. */

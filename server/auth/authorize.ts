@@ -241,6 +241,23 @@ export function isAllowed(principal: Principal, action: Action, resource: Resour
   return acts !== undefined && rules[action](acts, resource);
 }
 
+/** Rules that look at the principal alone. */
+const withoutResource: ReadonlySet<Rule> = new Set([anyone, systemOnly, signedIn, admin, bySession, adminBySession]);
+
+/** Whether the rule of an action looks at the principal alone, whatever it is done to. */
+export function isDecidedByPrincipal(action: Action): boolean {
+  return withoutResource.has(rules[action]);
+}
+
+/**
+ * Decides what can be decided before the input is read: that somebody is signed in, and all of a rule that looks at
+ * the principal alone. The service asks `authorize` again, with the resource.
+ */
+export function authorizeBeforeInput(principal: Principal, action: Action): void {
+  if (isDecidedByPrincipal(action)) authorize(principal, action);
+  else if (principal.kind === "anonymous") throw new SluiceError("unauthenticated", "Sign in first.");
+}
+
 /** Throws `unauthenticated` when nobody is signed in, `forbidden` otherwise, unless the rule allows it. */
 export function authorize(principal: Principal, action: Action, resource: Resource = {}): void {
   if (isAllowed(principal, action, resource)) return;

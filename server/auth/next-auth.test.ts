@@ -1,15 +1,19 @@
 /** Sign-in by password and through a real OIDC provider, driven over HTTP as a browser would. */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
 import { eq } from "drizzle-orm";
-import NextAuth from "next-auth";
+import NextAuth, { type AuthOptions } from "next-auth";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { authOptions } from "#server/auth/next-auth.ts";
-import { hashPassword } from "#server/auth/password.ts";
+import { handleAuth } from "#server/auth/handle-auth.ts";
+import { hashPassword, passwordWork } from "#server/auth/password.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
 import { type Accounts, Browser, CLIENT_ID, CLIENT_SECRET, listen, startProvider } from "#server/auth/testing.ts";
-import { auditEvents, sessions, users, workspaces } from "#server/db/schema/index.ts";
+import { auditEvents, sessions, signInFailures, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
+import { sendChunks } from "#server/http/testing.ts";
+import { watchRequests } from "#server/http/watch-requests.ts";
 import { add as addGroup } from "#server/services/identity-group/add.ts";
 import { addMember } from "#server/services/team/add-member.ts";
 import { makePerson, makeWorkspace, makeWorld, type Person } from "#server/services/testing.ts";
@@ -22,7 +26,11 @@ let portal: { server: Server; origin: string };
 let issuer: { server: Server; origin: string };
 let person: Person;
 
+let stopWatching: () => void;
+
 beforeAll(async () => {
+  // As in the portal's process: requests say where they came from.
+  stopWatching = watchRequests();
   test = await useTestDatabase();
   portal = await listen(serveAuth);
   issuer = await startProvider({ redirectUri: `${portal.origin}/api/auth/callback/oidc`, accounts });
@@ -36,6 +44,7 @@ beforeAll(async () => {
   resetEnv();
 });
 afterAll(async () => {
+  stopWatching();
   portal.server.closeAllConnections();
   portal.server.close();
   issuer.server.closeAllConnections();
@@ -71,6 +80,80 @@ describe("by password", () => {
       csrfToken: "x",
     });
     expect(browser.cookies.has(SESSION)).toBe(false);
+  });
+
+  it("answers 413 to a body that goes on and on", async () => {
+    const { port } = portal.server.address() as AddressInfo;
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    const sent = { path: "/api/auth/callback/credentials", headers, chunks: 64, chunkBytes: 1024 * 1024 };
+    expect((await sendChunks(port, sent)).status).toBe(413);
+  });
+
+  it("reads no more of a body than its limit, also without a server that limits it", async () => {
+    let pulled = 0;
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        pulled += 1024;
+        controller.enqueue(new Uint8Array(1024));
+      },
+    });
+    const url = `${portal.origin}/api/auth/callback/credentials`;
+    const asked = new Request(url, { method: "POST", body, duplex: "half" } as RequestInit);
+    const answer = await handleAuth(asked, async () => await Promise.reject(new Error("next-auth is reached")));
+    expect(answer.status).toBe(413);
+    expect(pulled).toBeLessThan(128 * 1024);
+  });
+
+  it.each(["http://localhost:4400.evil.test", "no address"])("answers 400 to the callbackUrl %s", async (url) => {
+    const browser = new Visitor();
+    const query = new URLSearchParams({ callbackUrl: url });
+    expect((await browser.get(`/api/auth/signin?${query}`)).status).toBe(400);
+    const csrfToken = await browser.csrfToken();
+    const fields = { email: person.email, password: "correct horse", csrfToken, callbackUrl: url };
+    expect((await browser.post("/api/auth/callback/credentials", fields)).status).toBe(400);
+    expect(
+      (
+        await fetch(`${portal.origin}/api/auth/csrf`, {
+          headers: { cookie: `__Host-sluice-callback=${encodeURIComponent(url)}` },
+        })
+      ).status,
+    ).toBe(400);
+  });
+
+  it("tells a browser nothing of a statement that has failed", async () => {
+    const browser = new Visitor();
+    const csrfToken = await browser.csrfToken();
+    await test.sql`alter table sign_in_failures rename to moved_away`;
+    const answer = await browser.post("/api/auth/callback/credentials", {
+      ...{ email: person.email, password: "correct horse", csrfToken, json: "true" },
+    });
+    await test.sql`alter table moved_away rename to sign_in_failures`;
+    const told = `${answer.headers.get("location") ?? ""} ${await answer.text()}`;
+    expect(answer.status).toBe(500);
+    expect(told).toContain("error=Unavailable");
+    expect(decodeURIComponent(told)).not.toMatch(/Failed query|sign_in_failures/);
+  });
+
+  it("counts by the address alone, whatever the e-mail, and not those who work there", async () => {
+    const known = new Visitor();
+    expect(await known.signIn(person.email, "correct horse")).toBe(200);
+    for (let tried = 0; tried < 61; tried++) await new Visitor().signIn(`made-up-${tried}@example.org`, "x");
+    const other = await makePerson(test.db, { name: "Wim" });
+    expect(await new Visitor().signIn(other.email, "x")).toBe(429);
+    expect(await known.signIn(person.email, "correct horse")).toBe(200);
+    await test.db.delete(signInFailures);
+  }, 120_000);
+
+  it("checks two passwords at a time, lets a hundred wait and answers 429 to the rest", async () => {
+    const held = Promise.withResolvers<void>();
+    const before = passwordWork();
+    const blocked = [0, 1].map(() => before.run(async () => await held.promise));
+    const waiting = Array.from({ length: 100 }, () => before.run(async () => undefined));
+    const browser = new Visitor();
+    expect(await browser.signIn(person.email, "correct horse")).toBe(429);
+    held.resolve();
+    await Promise.all([...blocked, ...waiting]);
+    expect(await browser.signIn(person.email, "correct horse")).toBe(200);
   });
 
   it("ends by signing out, on record, also for whoever copied the cookie", async () => {
@@ -172,29 +255,55 @@ class Visitor extends Browser {
   }
 }
 
-/** next-auth with our options over plain HTTP; in the portal, Next's route handler stands in its place. */
+/** Our handler over plain HTTP; in the portal, Next's route handler stands in its place. */
 async function serveAuth(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? "/", portal.origin);
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  const pairs = (request.headers.cookie ?? "").split("; ").map((pair) => {
+  const hasBody = request.method === "POST";
+  const asked = new Request(url, {
+    method: request.method ?? "GET",
+    headers: request.headers as Record<string, string>,
+    ...(hasBody ? { body: Readable.toWeb(request) as ReadableStream, duplex: "half" } : {}),
+  });
+  const answer = await handleAuth(asked, async ({ init }, options) => await nextAuth(url, init, options));
+  response.writeHead(answer.status, [...answer.headers].flat());
+  response.end(Buffer.from(await answer.arrayBuffer()));
+}
+
+/** next-auth's handler for Node's requests, with what it answers as a web response. */
+async function nextAuth(url: URL, { method, headers, body }: RequestInit, options: AuthOptions): Promise<Response> {
+  const given = new Headers(headers);
+  const pairs = (given.get("cookie") ?? "").split("; ").map((pair) => {
     const at = pair.indexOf("=");
     return [pair.slice(0, at), decodeURIComponent(pair.slice(at + 1))];
   });
   const nextauth = url.pathname.replace("/api/auth/", "").split("/");
-  const apiRequest = Object.assign(request, {
+  const apiRequest = {
+    ...{ method, headers: Object.fromEntries(given) },
     query: { ...Object.fromEntries(url.searchParams), nextauth },
     cookies: Object.fromEntries(pairs) as Record<string, string>,
-    body: Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString())),
-  });
-  const apiResponse = Object.assign(response, {
+    body: Object.fromEntries(new URLSearchParams(Buffer.from((body ?? "") as Uint8Array).toString())),
+  };
+  const answer = { status: 200, headers: new Headers(), body: "" };
+  const apiResponse = {
     status: (code: number) => {
-      response.statusCode = code;
-      return response;
+      answer.status = code;
+      return apiResponse;
     },
-    json: (body: unknown) => response.setHeader("content-type", "application/json").end(JSON.stringify(body)),
-    send: (body: unknown) => response.end(typeof body === "object" ? JSON.stringify(body) : body),
-  });
-  const web = new Request(url, { headers: request.headers as Record<string, string> });
-  await NextAuth(apiRequest as never, apiResponse as never, await authOptions(web));
+    getHeader: (name: string) => (name.toLowerCase() === "set-cookie" ? answer.headers.getSetCookie() : undefined),
+    setHeader: (name: string, value: string | string[]) => {
+      answer.headers.delete(name);
+      for (const each of [value].flat()) answer.headers.append(name, each);
+      return apiResponse;
+    },
+    json: (json: unknown) => {
+      answer.headers.set("content-type", "application/json");
+      answer.body = JSON.stringify(json);
+    },
+    send: (sent: unknown) => {
+      answer.body = typeof sent === "string" ? sent : JSON.stringify(sent ?? "");
+    },
+    end: () => undefined,
+  };
+  await NextAuth(apiRequest as never, apiResponse as never, options);
+  return new Response(answer.body === "" ? null : answer.body, answer);
 }

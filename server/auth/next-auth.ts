@@ -10,7 +10,7 @@ import { cookieOptions, SESSION_COOKIE } from "#server/auth/session-cookie.ts";
 import { type Context, systemContext } from "#server/context.ts";
 import { database } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
-import { SluiceError } from "#server/errors.ts";
+import { SluiceError, toSluiceError } from "#server/errors.ts";
 import { clientAddress } from "#server/http/client-address.ts";
 import { logger, traceIdFrom } from "#server/log.ts";
 import { createSession, SESSION_SECONDS } from "#server/services/session/create.ts";
@@ -20,8 +20,11 @@ import { signInWithPassword } from "#server/services/session/sign-in-with-passwo
 
 const hostCookie = (name: string) => ({ name: `__Host-sluice-${name}`, options: cookieOptions });
 
-/** The options for one request. */
-export async function authOptions(request: Request): Promise<AuthOptions> {
+/** The options for one request; `onRefused` hears why a password was not taken, where that is more than being wrong. */
+export async function authOptions(
+  request: Request,
+  onRefused: (error: SluiceError) => void = () => undefined,
+): Promise<AuthOptions> {
   const address = clientAddress(request.headers) ?? undefined;
   const traceId = traceIdFrom(request.headers.get("traceparent"));
   const ctx: Context = { ...systemContext(database().db, { traceId }), address };
@@ -39,11 +42,15 @@ export async function authOptions(request: Request): Promise<AuthOptions> {
       nonce: hostCookie("nonce"),
       pkceCodeVerifier: hostCookie("pkce"),
     },
-    providers: [passwordProvider(ctx, request), ...oidcProvider()],
+    providers: [passwordProvider(ctx, request, onRefused), ...oidcProvider()],
     callbacks: {
       async signIn({ account, profile }) {
         if (account?.provider !== "oidc") return true;
-        return (await oidcUser(ctx, profile)) !== undefined;
+        try {
+          return (await oidcUser(ctx, profile)) !== undefined;
+        } catch (error) {
+          throw publicError(ctx, error);
+        }
       },
       async jwt({ token, user, account, profile }) {
         if (account == null) return await checked(ctx, token);
@@ -74,7 +81,11 @@ export async function authOptions(request: Request): Promise<AuthOptions> {
   };
 }
 
-function passwordProvider(ctx: Context, request: Request): AuthOptions["providers"][number] {
+function passwordProvider(
+  ctx: Context,
+  request: Request,
+  onRefused: (error: SluiceError) => void,
+): AuthOptions["providers"][number] {
   return {
     id: "credentials",
     name: "Password",
@@ -88,13 +99,25 @@ function passwordProvider(ctx: Context, request: Request): AuthOptions["provider
         const user = await signInWithPassword(ctx, { email: email ?? "", password: password ?? "", address });
         return { id: user.userId, email: user.email, name: user.name };
       } catch (error) {
-        if (!(error instanceof SluiceError)) throw error;
-        // The page reads these words from `error`; anything else is the same "do not belong together".
-        if (error.code === "refused") throw new Error("TooManyAttempts");
-        return null;
+        const known = toSluiceError(error);
+        // Wrong, or nothing that could be right: it is the same "do not belong together".
+        if (known.code === "unauthenticated" || known.code === "invalid") return null;
+        onRefused(known);
+        throw publicError(ctx, error);
       }
     },
   };
+}
+
+/**
+ * What next-auth puts into the address of the sign-in page: one of a few words, never an error's own text, which may be
+ * a statement of SQL. What is a fault of ours is in the log.
+ */
+function publicError(ctx: Context, thrown: unknown): Error {
+  const error = toSluiceError(thrown);
+  if (error.code === "too-many" || error.code === "refused") return new Error("TooManyAttempts");
+  logger("auth").error({ err: thrown, traceId: ctx.traceId }, error.message);
+  return new Error("Unavailable");
 }
 
 function oidcProvider(): OAuthConfig<Profile>[] {

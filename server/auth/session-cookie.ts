@@ -35,7 +35,8 @@ export function setSessionCookie(value: string, expiresAt: Date): string {
   return `${SESSION_COOKIE}=${value}; Path=/; Expires=${expiresAt.toUTCString()}; HttpOnly; Secure; SameSite=Lax`;
 }
 
-function readCookie(header: string | null, name: string): string | undefined {
+/** The value of one cookie of a header, as it stands there. */
+export function readCookie(header: string | null, name: string): string | undefined {
   for (const part of (header ?? "").split(";")) {
     const at = part.indexOf("=");
     if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim();

@@ -1,15 +1,15 @@
 /**
  * Slows down guessing: five wrong passwords from one address, or twenty from anywhere, for one e-mail in a quarter of an
- * hour. An address from which this person signed in lately has only the first limit: strangers who guess cannot lock
- * people out of where they work.
+ * hour, and sixty from one address whatever the e-mail. An address from which this person signed in lately has only the
+ * first limit: strangers who guess cannot lock people out of where they work.
  */
 import { and, eq, gt, sql } from "drizzle-orm";
-import { type Counted, counted, countOne, forget } from "#server/auth/attempts.ts";
+import { allowAttempt, type Counted, counted, countOne, forget, uncountOne } from "#server/auth/attempts.ts";
 import type { Context } from "#server/context.ts";
 import { auditEvents, users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 
-const LIMITS = { fromAddress: 5, fromAnywhere: 20 };
+const LIMITS = { fromAddress: 5, fromAnywhere: 20, ofAddress: 60 };
 
 const KNOWN_MS = 30 * 86_400_000;
 
@@ -29,10 +29,32 @@ function keysOf({ email, address }: Attempt): { key: Counted; limit: number }[] 
 export async function countAttempt(ctx: Context, attempt: Attempt): Promise<void> {
   let allowed = true;
   const keys = keysOf(attempt);
-  for (const { key, limit } of (await isKnown(ctx, attempt)) ? keys.slice(0, 1) : keys) {
+  const known = await isKnown(ctx, attempt);
+  // Counted for those who are known too, as the right password takes one back.
+  const ofTheirs = countAddress(ctx, attempt.address);
+  await (known ? ofTheirs.catch(ignoreTooMany) : ofTheirs);
+  for (const { key, limit } of known ? keys.slice(0, 1) : keys) {
     if ((await countOne(ctx, key)).count > limit) allowed = false;
   }
   if (!allowed) throw new SluiceError("refused", "Too many wrong passwords. Wait a quarter of an hour and try again.");
+}
+
+function ignoreTooMany(error: unknown): void {
+  if (!(error instanceof SluiceError) || error.code !== "too-many") throw error;
+}
+
+const ofAddress = (address: string) => counted("password-from", address);
+
+/**
+ * Counts what makes this process hash a password, by the client's address alone: sign-in, and the links that set a
+ * password. Throws `too-many` beyond the limit. What comes of it takes its own count back (`uncountAddress`).
+ */
+export async function countAddress(ctx: Context, address: string): Promise<void> {
+  await allowAttempt(ctx, ofAddress(address), LIMITS.ofAddress, "Too many attempts came from your network address.");
+}
+
+export async function uncountAddress(ctx: Context, address: string): Promise<void> {
+  await uncountOne(ctx, ofAddress(address));
 }
 
 /** Whether a session of this person began at this address. */
@@ -56,6 +78,7 @@ async function isKnown(ctx: Context, { email, address }: Attempt): Promise<boole
 
 /** Forgets what was counted, after the right password or a new one. */
 export async function forgiveAttempts(ctx: Context, attempt: Attempt): Promise<void> {
+  await uncountAddress(ctx, attempt.address);
   await forget(
     ctx,
     keysOf(attempt).map(({ key }) => key),

@@ -17,6 +17,7 @@ import type { DeviceProfile } from "#server/contracts/control.ts";
 import type { Database } from "#server/db/client.ts";
 import { gpuServers, gpus, leaseRequests, leases, memberships, workspaces } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { sendChunks } from "#server/http/testing.ts";
 import { create as createToken } from "#server/services/access-token/create.ts";
 import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
 import { request } from "#server/services/lease/request.ts";
@@ -182,6 +183,20 @@ it.each(table)("%s", async (key) => {
   expect(statuses).toEqual(row.expected);
   expect(touching).toEqual([]);
 });
+
+it.each(table)(
+  "%s answers 413 to a body that goes on and on, and nobody without a credential sends one",
+  async (key) => {
+    const [method = "", address = ""] = key.split(" ");
+    const routes = routesOn(test.db);
+    answers = createRouter({ routes, db: test.db, log: pino({ level: "silent" }) });
+    const { port } = server.address() as AddressInfo;
+    const sent = { path: address.replace(":id", "-"), method, chunks: 64, chunkBytes: 1024 * 1024 };
+    const isOpen = routes.find((route) => keyOf(route) === key)?.auth === "none";
+    expect((await sendChunks(port, { ...sent, headers: fixture.headers.owner })).status).toBe(413);
+    expect((await sendChunks(port, sent)).status).toBe(isOpen ? 413 : 401);
+  },
+);
 
 /** What one call answers, and whether it changed the owner's lease or request; it is undone afterwards. */
 async function call(key: string, row: Row, caller: Caller): Promise<{ status: number; touched: boolean }> {

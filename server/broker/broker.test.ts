@@ -1010,5 +1010,5 @@ test("health and metrics answer, and what is not there says so", async () => {
   expect((await fetch(`${internalUrl()}/v1/kubernetes/admission`, { method: "POST", body: "{}" })).status).toBe(400);
   expect((await fetch(`${internalUrl()}/v1/pods`, { method: "POST", body: "{}" })).status).toBe(404);
   const big = await fetch(`${url()}/v1/gpu-servers/join`, { method: "POST", body: "x".repeat(300_000) });
-  expect(big.status).toBe(400);
+  expect(big.status).toBe(413);
 });

@@ -5,6 +5,7 @@ import { principalFromCredential } from "#server/auth/principal-from-credential.
 import type { Context } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { errorBody, httpStatus, SluiceError, toSluiceError } from "#server/errors.ts";
+import { readBytes } from "#server/http/read-bytes.ts";
 import { type Logger, traceIdFrom } from "#server/log.ts";
 import { refuseUnstorable } from "#server/storable.ts";
 
@@ -135,16 +136,10 @@ function decodeParams(groups: Record<string, string>): Record<string, string> {
   }
 }
 
-async function readBody(request: IncomingMessage, most: number): Promise<unknown> {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
-    size += part.length;
-    if (size > most) throw new SluiceError("invalid", `A request may have at most ${most / 1024} KiB.`);
-    parts.push(part);
-  }
-  if (size === 0) return undefined;
-  const body = parseJson(Buffer.concat(parts).toString("utf8"));
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<unknown> {
+  const bytes = await readBytes(request, maxBytes);
+  if (bytes.byteLength === 0) return undefined;
+  const body = parseJson(bytes.toString("utf8"));
   refuseUnstorable(body);
   return body;
 }

@@ -33,11 +33,11 @@ function read(text: string, { whole }: { whole: boolean }): ParsedAmount {
   const typed = text.trim();
   if (typed === "")
     return refuse("An amount is needed: 0.5 (of a GPU), 2 (GPUs) or 40G (GPU memory).", "%gpu attach 0.5");
-  const memory = /^([+-]?\d*\.?\d+)\s*([gm])(?:i?b)?$/i.exec(typed);
+  const memory = /^([+-]?(?:\d+(?:\.\d+)?|\.\d+))\s*([gm])(?:i?b)?$/i.exec(typed);
   if (memory) return memoryAmount(typed, Number(memory[1]), memory[2]?.toLowerCase() === "m" ? MIB : GIB);
-  const comma = /^([+-]?\d*),(\d+)\s*(\D*)$/.exec(typed);
+  const comma = /^([+-]?\d*),(\d+)(\D*)$/.exec(typed);
   if (comma) {
-    const point = `${comma[1] || "0"}.${comma[2]}${comma[3]}`;
+    const point = `${comma[1] || "0"}.${comma[2]}${comma[3]?.trimStart()}`;
     return refuse(`"${typed}" has a comma; write amounts with a point.`, `%gpu attach ${point}`);
   }
   const percent = /^(\d+(?:\.\d+)?)\s*%$/.exec(typed);
@@ -47,7 +47,7 @@ function read(text: string, { whole }: { whole: boolean }): ParsedAmount {
       `%gpu attach ${Number(percent[1]) / 100}`,
     );
   }
-  if (!/^[+-]?(\d+\.?\d*|\.\d+)$/.test(typed)) {
+  if (!/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/.test(typed)) {
     return refuse(
       `"${typed}" is not an amount. Amounts look like 0.5 (of a GPU), 2 (GPUs) or 40G (GPU memory).`,
       "%gpu attach 0.5",

@@ -57,6 +57,7 @@ export const errorBody = z.strictObject({
   error: z.strictObject({
     code: z.enum([
       "invalid",
+      "too-large",
       "unauthenticated",
       "forbidden",
       "not-found",

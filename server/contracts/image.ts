@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { idOf, instant, teamId } from "./common.ts";
 import { deviceNeeds } from "./lease.ts";
+import { isRequirement } from "./requirement.ts";
 import { customSize } from "./workspace-size.ts";
 
 /** Two dashes in a row stand between the name and the version of what was locked here. */
@@ -12,13 +13,6 @@ const imageName = z
     /^(?!.*--)[a-z0-9][a-z0-9-]{0,39}$/,
     "A name is a short lower-case word of letters, digits and single dashes.",
   );
-
-/**
- * A line of pip's requirements: a package's name with extras, versions and a marker. No options, addresses or paths:
- * what is installed comes from the machine's package index.
- */
-const REQUIREMENT =
-  /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[A-Za-z0-9._,\s-]*\])?\s*((===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+\s*,?\s*)*(;[A-Za-z0-9_.'" <>=!()~,*+-]*)?$/;
 
 const requirements = z
   .string()
@@ -33,7 +27,7 @@ const requirements = z
     const wrong = text
       .split("\n")
       .map((line) => line.replace(/(^|\s)#.*$/, "").trim())
-      .find((line) => line !== "" && (line.length > 300 || line.includes(" --") || !REQUIREMENT.test(line)));
+      .find((line) => line !== "" && (line.length > 300 || line.includes(" --") || !isRequirement(line)));
     if (wrong === undefined) return;
     context.addIssue({
       code: "custom",

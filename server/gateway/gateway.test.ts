@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { gatewaySessions, memberships, oneTimeCodes, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
+import { sendChunks } from "#server/http/testing.ts";
 import { logger } from "#server/log.ts";
 import { end as endSession } from "#server/services/session/end.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
@@ -73,6 +74,16 @@ async function enter(person: Person, at: { id: string; host: string }): Promise<
   expect(answer.status).toBe(303);
   return (answer.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
 }
+
+it.each([
+  ["/healthz", "localhost:3002"],
+  ["the handover", undefined],
+])("answers 413 to a body that goes on and on at %s, an address of its own", async (_, host) => {
+  const at =
+    host === undefined ? { host: ws.host, path: await openUrl(world.member, ws.id) } : { host, path: "/healthz" };
+  const sent = { path: at.path, headers: { host: at.host }, chunks: 64, chunkBytes: 1024 * 1024 };
+  expect((await sendChunks(gateway.port, sent)).status).toBe(413);
+});
 
 const get = (path: string, headers: Record<string, string> = {}) =>
   send(gateway.port, { host: ws.host, path, headers });

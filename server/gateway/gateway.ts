@@ -2,6 +2,7 @@
  * The browser's way into a workspace, on the workspace's own hostname. It holds no rules of its own: who may pass is
  * `authorize()`, where to is the workspace's row, and everything a request says about either is thrown away.
  */
+import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
@@ -11,6 +12,7 @@ import { systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { limitBody } from "#server/http/limit-body.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
@@ -107,8 +109,10 @@ class Handler {
     const workspaceId = workspaceOfHost(request.headers.host, this.#options);
     try {
       const target = checkTarget(request);
+      const isOwn = workspaceId === undefined || target.split("?")[0] === HANDOVER_PATH;
+      if (isOwn && !(await endsWithoutBody(request, response))) return;
       if (workspaceId === undefined) return this.#withoutWorkspace(target, response);
-      if (target.split("?")[0] === HANDOVER_PATH) return await this.#enter(request, response, workspaceId);
+      if (isOwn) return await this.#enter(request, response, workspaceId);
       const found = await this.#admit(request, workspaceId, "http");
       if ("problem" in found) return answerProblem(request, response, found.problem);
       const forget = this.connections.add(request.socket, found.target);
@@ -257,6 +261,19 @@ function answerProblem(request: IncomingMessage, response: ServerResponse, probl
   // What the client still sends is not wanted; the connection is not used again.
   response.writeHead(problem.status, { ...problemHeaders, "content-type": type, connection: "close" });
   response.end(request.method === "HEAD" ? undefined : body);
+}
+
+/**
+ * Whether a request has come to its end without a body; the client gets 413 for one. For the gateway's own addresses:
+ * a workspace's requests are passed on as they come.
+ */
+async function endsWithoutBody(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+  limitBody(request, response, 0);
+  request.resume();
+  return await once(request, "end").then(
+    () => true,
+    () => false,
+  );
 }
 
 function refuseUpgrade(socket: Duplex, problem: Problem): void {

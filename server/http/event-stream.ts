@@ -5,8 +5,12 @@ export type StreamEvent = { id?: string; event?: string; data: unknown };
 /** Below the idle time-outs of usual reverse proxies. */
 const HEARTBEAT_MS = 15_000;
 
-/** Sends what the source yields until it ends or the browser goes away; then the source's `return` is called. */
-export function eventStream(source: AsyncIterable<StreamEvent>, signal: AbortSignal): Response {
+/** Sends what the source yields until it ends, the signal aborts or the browser goes away; then the source's `return` and `onEnd` are called. */
+export function eventStream(
+  source: AsyncIterable<StreamEvent>,
+  signal: AbortSignal,
+  onEnd: () => void = () => undefined,
+): Response {
   const iterator = source[Symbol.asyncIterator]();
   const encoder = new TextEncoder();
   let heartbeat: NodeJS.Timeout | undefined;
@@ -15,6 +19,7 @@ export function eventStream(source: AsyncIterable<StreamEvent>, signal: AbortSig
     if (ended) return;
     ended = true;
     clearInterval(heartbeat);
+    onEnd();
     iterator.return?.().catch(() => undefined);
   };
   const stream = new ReadableStream<Uint8Array>({
@@ -26,7 +31,13 @@ export function eventStream(source: AsyncIterable<StreamEvent>, signal: AbortSig
       send(": open\n\n");
       heartbeat = setInterval(() => send(": alive\n\n"), HEARTBEAT_MS);
       heartbeat.unref();
-      signal.addEventListener("abort", end);
+      const abort = () => {
+        if (ended) return;
+        end();
+        controller.close();
+      };
+      if (signal.aborted) return abort();
+      signal.addEventListener("abort", abort);
       void (async () => {
         try {
           for (let next = await iterator.next(); next.done !== true && !ended; next = await iterator.next()) {

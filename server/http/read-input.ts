@@ -1,7 +1,6 @@
 import { SluiceError } from "#server/errors.ts";
 import { refuseUnstorable } from "#server/storable.ts";
-
-const MAX_BODY_BYTES = 1024 * 1024;
+import { MAX_BODY_BYTES, readBytes } from "./read-bytes.ts";
 
 /**
  * Path parameters, query and JSON body as one object. A field given twice by different ways is refused, and so is a text
@@ -45,18 +44,5 @@ async function readBody(request: Request): Promise<Record<string, unknown>> {
 
 async function readText(request: Request): Promise<string> {
   if (request.body === null) return "";
-  const decoder = new TextDecoder();
-  const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  let text = "";
-  let size = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    size += value.byteLength;
-    if (size > MAX_BODY_BYTES) {
-      await reader.cancel();
-      throw new SluiceError("invalid", "The body is larger than 1 MiB.");
-    }
-    text += decoder.decode(value, { stream: true });
-  }
+  return new TextDecoder().decode(await readBytes(request.body, MAX_BODY_BYTES));
 }

@@ -1,6 +1,6 @@
 /** The one way from HTTP to a service: who asks, what is asked, run, answer or mapped error, under a trace id. */
 import type { z } from "zod";
-import type { Action } from "#server/auth/authorize.ts";
+import { type Action, authorizeBeforeInput } from "#server/auth/authorize.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
 import { limitToken, retryAfterSeconds } from "#server/auth/token-limit.ts";
 import type { Context } from "#server/context.ts";
@@ -10,6 +10,7 @@ import { clientAddress } from "#server/http/client-address.ts";
 import { eventStream, type StreamEvent } from "#server/http/event-stream.ts";
 import { readInput } from "#server/http/read-input.ts";
 import { refuseCrossOrigin } from "#server/http/same-origin.ts";
+import { watchSignIn } from "#server/http/watch-sign-in.ts";
 import { logger, traceIdFrom } from "#server/log.ts";
 import { parse } from "#server/parse.ts";
 
@@ -23,6 +24,8 @@ export type RouteDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType
   summary: string;
   /** What the service asks `authorize` for. */
   action: Action;
+  /** The service answers some inputs to whoever is not signed in, although the action's rule does not. */
+  anonymousInput?: true;
   /** Path parameters, query and body together. */
   input: I;
   output: O;
@@ -34,7 +37,8 @@ export type RouteDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType
   csv?: boolean;
 };
 
-export type RouteContext = Context & { request: Request };
+/** `signal` aborts when the client goes away and, for a stream, when whoever follows it is signed out. */
+export type RouteContext = Context & { request: Request; signal: AbortSignal };
 type Answer<O extends z.ZodType> = z.input<O> | Response | AsyncIterable<StreamEvent>;
 export type RouteHandler = ((
   request: Request,
@@ -53,10 +57,18 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
       const { db } = database();
       const principal = await principalFromHeaders(db, request.headers);
       limitToken(principal);
+      // Before anything is read: whoever may not do it costs no more than that answer.
+      if (definition.anonymousInput !== true) authorizeBeforeInput(principal, definition.action);
       const input = parse(definition.input, await readInput(request, await at.params));
       const address = clientAddress(request.headers) ?? undefined;
-      const answer = await run({ db, principal, now: () => new Date(), traceId, address, request }, input);
-      return withTrace(respond(definition, answer, request.signal), traceId);
+      const asked = { db, principal, now: () => new Date(), traceId, address, request };
+      const signedOut = new AbortController();
+      const streams = definition.stream !== undefined;
+      const signal = streams ? AbortSignal.any([request.signal, signedOut.signal]) : request.signal;
+      const answer = await run({ ...asked, signal }, input);
+      if (!isStream(answer)) return withTrace(respond(definition, answer), traceId);
+      const stopWatching = watchSignIn(asked, () => signedOut.abort());
+      return withTrace(eventStream(answer, signal, stopWatching), traceId);
     } catch (error) {
       return withTrace(refuse(definition, error, traceId), traceId);
     }
@@ -66,11 +78,9 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
 
 function respond<O extends z.ZodType>(
   definition: RouteDefinition<z.ZodType, O>,
-  answer: Answer<O>,
-  signal: AbortSignal,
+  answer: z.input<O> | Response,
 ): Response {
   if (answer instanceof Response) return answer;
-  if (isStream(answer)) return eventStream(answer, signal);
   const checked = definition.output.safeParse(answer);
   // Our fault, not the caller's: it must show in tests and in the log, not in somebody's client.
   if (!checked.success) throw new Error(`The answer breaks its contract: ${checked.error.message}`);

@@ -1,5 +1,6 @@
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
+import { sampleOrigin } from "./sample-origin.ts";
 
 /**
  * A request that changes something and may be carried by a cookie must come from a page of the portal itself.
@@ -13,15 +14,13 @@ export function refuseCrossOrigin(request: Request): void {
   const site = headers.get("sec-fetch-site");
   const origin = headers.get("origin");
   const known = site !== null || origin !== null;
-  const own =
-    (site === null || site === "same-origin") && (origin === null || isOwnOrigin(origin, headers.get("host")));
+  const own = (site === null || site === "same-origin") && (origin === null || isOwnOrigin(origin));
   if (known ? own : headers.get("cookie") === null) return;
   throw new SluiceError("forbidden", "This request does not come from a page of this portal.");
 }
 
-function isOwnOrigin(origin: string, host: string | null): boolean {
-  if (!URL.canParse(origin)) return false;
-  const given = new URL(origin);
-  const portal = new URL(env().SLUICE_PORTAL_URL);
-  return given.origin === portal.origin || (given.protocol === portal.protocol && given.host === host);
+/** Whether it is the portal as it is configured: what a request says of its own host proves nothing. */
+function isOwnOrigin(origin: string): boolean {
+  const { SLUICE_PORTAL_URL: portal } = env();
+  return origin === new URL(portal).origin || origin === sampleOrigin(portal);
 }

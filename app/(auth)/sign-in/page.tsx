@@ -54,6 +54,8 @@ function afterSignIn(wanted: string | undefined): string {
 
 function refusal(error: string, provider: string): string {
   if (error === "CredentialsSignin") return "E-mail and password do not belong together.";
+  if (error === "TooManyAttempts") return "Too many attempts. Wait a few minutes, then try again.";
+  if (error === "Unavailable") return "The portal cannot sign anybody in just now. Try again in a few seconds.";
   if (error === "AccessDenied")
     return `${provider} knows you, but this installation does not. Ask an admin for an invitation.`;
   return `Signing in with ${provider} did not work. Try again, or ask an admin.`;

@@ -3,7 +3,7 @@ import { type CheckStep, checkJournal, type Journal } from "#server/broker/recon
 import { systemContext } from "#server/context.ts";
 import { kernelOutput } from "#server/contracts/workspace-kernel.ts";
 import type { Database } from "#server/db/client.ts";
-import { isUniqueViolation } from "#server/errors.ts";
+import { isUniqueViolation, messageFor } from "#server/errors.ts";
 import { environmentForWorkspace } from "#server/launchers/local/environment.ts";
 import { layDefinition, lockDefinition } from "#server/launchers/local/lock-definition.ts";
 import type { Logger } from "#server/log.ts";
@@ -66,7 +66,7 @@ export async function check(given: Check): Promise<void> {
   } catch (error) {
     // Whoever leads next goes on, unless it was taken back.
     if (signal.aborted) return await journal.flush();
-    const message = (error instanceof Error ? error.message : String(error)).replaceAll("\0", "");
+    const message = messageFor(error).replaceAll("\0", "");
     workspace ??= await startedFor(db, row);
     journal.failed(step, message);
     await journal.flush();

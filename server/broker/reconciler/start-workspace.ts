@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { systemContext } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
+import { messageFor } from "#server/errors.ts";
 import { hashSecret, newSecret } from "#server/ids.ts";
 import { tryFirstKernel } from "#server/jupyter/first-kernel.ts";
 import { readAheadWithin } from "#server/jupyter/read-ahead.ts";
@@ -83,7 +84,7 @@ export async function startWorkspace(start: Start): Promise<void> {
     });
     log.info({ workspaceId: row.id, generation: row.generation, launcher: launcher.name }, "workspace runs");
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageFor(error);
     if (error instanceof NotIsolated) step = "sandbox";
     if (!(await start.leads().catch(() => false))) {
       log.warn({ workspaceId: row.id, step, err: error }, "a start is left to the broker that leads");
@@ -166,8 +167,7 @@ async function observed(
       return await launcher.observe(id);
     } catch (error) {
       if (Date.now() > until) throw error;
-      if (!told)
-        report.log("environment", `${error instanceof Error ? error.message : "It fails."} It is asked again.`);
+      if (!told) report.log("environment", `${messageFor(error)} It is asked again.`);
       await sleep(ASK_AGAIN_MS, undefined, { signal });
     }
   }

@@ -174,7 +174,7 @@ export function isReady(pod: V1Pod): boolean {
 
 /** The answer to a pod that the team's quota has no room for; undefined when it says something else. */
 export function quotaSentence(message: string): string | undefined {
-  const found = /exceeded quota: \S+, requested: (.+?), used: (.+?), limited: (.+?)$/.exec(message.trim());
+  const found = /exceeded quota: \S+, requested: ([^:\n]+), used: ([^:\n]+), limited: ([^:\n]+)$/.exec(message.trim());
   if (found === null) return undefined;
   const [requested, used, limited] = found.slice(1).map(amounts);
   const parts = [...(requested ?? [])].map(
@@ -188,7 +188,7 @@ export function quotaSentence(message: string): string | undefined {
 export function refusalSentence(message: string): string {
   if (/violates PodSecurity/.test(message))
     return `The cluster's security rules refuse the pod: ${firstSentence(message)}. Tell an admin.`;
-  if (/priorityclasses?.* not found|no PriorityClass/i.test(message))
+  if (/priorityclass/i.test(message) && /not found|no PriorityClass/i.test(message))
     return `The size asks for a priority class that the cluster does not have: ${firstSentence(message)}. Tell an admin.`;
   return `The cluster refuses the workspace: ${firstSentence(message)}. Tell an admin.`;
 }

@@ -11,7 +11,7 @@ const NO_VOLUME =
 /** Of nodes that cannot use a volume which is there: what Kubernetes writes now, and wrote before. */
 const VOLUME_ELSEWHERE = /didn't match PersistentVolume's node affinity|had volume node affinity conflict/;
 /** What a number of nodes lacks, also places for pods, of which the scheduler writes no name. */
-const LACKING = /(\d+) (?:Insufficient ([\w./-]*\w)|Too many pods)/g;
+const LACKING = /(?<!\d)(\d+) (?:Insufficient ([\w./-]*\w)|Too many pods)/g;
 /** The resource that says how many pods a node takes. */
 const POD_SLOTS = "pods";
 

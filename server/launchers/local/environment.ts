@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { deviceNeeds } from "#server/contracts/lease.ts";
 import { readEnv } from "#server/env.ts";
+import { messageFor } from "#server/errors.ts";
 import { runConfined, takeBack } from "./confined.ts";
 import { withFileLock } from "./file-lock.ts";
 import { isAlive, runLines } from "./processes.ts";
@@ -123,7 +124,7 @@ export async function ensureEnvironment(name: string, options: BuildOptions): Pr
     return built;
   } catch (error) {
     if (before.state !== "ready" && !options.signal?.aborted) {
-      await record({ state: "failed", message: error instanceof Error ? error.message : String(error) });
+      await record({ state: "failed", message: messageFor(error) });
     }
     throw error;
   }

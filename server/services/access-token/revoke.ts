@@ -3,6 +3,7 @@ import { audit, authorize, type Context, inTransaction } from "#server/context.t
 import { type RevokeAccessTokenInput, revokeAccessTokenInput } from "#server/contracts/access-token.ts";
 import { accessTokens } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 
 /** Ends a token of one's own at once. */
@@ -18,6 +19,7 @@ export async function revoke(ctx: Context, raw: RevokeAccessTokenInput): Promise
       .returning();
     if (row === undefined) throw new SluiceError("not-found", "You have no such token.");
     authorize(tx.principal, "access-token.revoke", { ownerId: row.userId });
+    await notify(tx.db, "session", id);
     await audit(tx, { action: "access-token.revoke", subject: id, detail: { name: row.name } });
   });
   return {};

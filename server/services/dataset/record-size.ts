@@ -2,6 +2,7 @@ import { and, asc, eq, lt, or, sql } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
 import { datasetSource } from "#server/contracts/dataset.ts";
 import { datasets, teams } from "#server/db/schema/index.ts";
+import { messageFor } from "#server/errors.ts";
 import { type FolderSize, measureFolder, registeredFolder } from "#server/launchers/local/dataset-folder.ts";
 import { notify } from "#server/live.ts";
 
@@ -55,6 +56,6 @@ async function measureSource(
   try {
     return await measureFolder(await registeredFolder(source.path, team), signal);
   } catch (error) {
-    return { reason: error instanceof Error ? error.message : String(error) };
+    return { reason: messageFor(error) };
   }
 }

@@ -7,7 +7,7 @@ import {
   registerDatasetInput,
 } from "#server/contracts/dataset.ts";
 import { datasets, teams } from "#server/db/schema/index.ts";
-import { isUniqueViolation, SluiceError } from "#server/errors.ts";
+import { isUniqueViolation, messageFor, SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { isBelow, resolveFolder } from "#server/launchers/local/dataset-folder.ts";
 import { notify } from "#server/live.ts";
@@ -63,7 +63,7 @@ async function checkSource(ctx: Context, { source, teamId, isAdmin }: Asked): Pr
   try {
     return { ...source, path: await resolveFolder(source.path, { team: team?.name, teamOnly: !isAdmin }) };
   } catch (error) {
-    throw new SluiceError("refused", `source: ${error instanceof Error ? error.message : String(error)}`);
+    throw new SluiceError("refused", `source: ${messageFor(error)}`);
   }
 }
 

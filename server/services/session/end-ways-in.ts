@@ -20,10 +20,12 @@ export async function endSessionsOf(tx: Context, userId: string, stays?: string)
 }
 
 export async function endTokens(tx: Context, userId: string): Promise<void> {
-  await tx.db
+  const ended = await tx.db
     .update(accessTokens)
     .set({ revokedAt: tx.now() })
-    .where(and(eq(accessTokens.userId, userId), isNull(accessTokens.revokedAt)));
+    .where(and(eq(accessTokens.userId, userId), isNull(accessTokens.revokedAt)))
+    .returning({ id: accessTokens.id });
+  for (const { id } of ended) await notify(tx.db, "session", id);
 }
 
 /** Links that were made for this person and not used open nothing any more. */

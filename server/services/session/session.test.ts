@@ -140,7 +140,7 @@ describe("a first sign-in by OIDC", () => {
   it("ends every other way into the account, and a later one none", async () => {
     const person = await withPassword("Hugo");
     const { id: workspaceId } = await makeWorkspace(world, { owner: person });
-    const { secret } = await createToken(person.ctx, { name: "planted" });
+    const { secret, token } = await createToken(person.ctx, { name: "planted" });
     await test.db.insert(gatewaySessions).values({
       id: newId("gws"),
       secretHash: newId("gws"),
@@ -163,7 +163,8 @@ describe("a first sign-in by OIDC", () => {
     expect(await principalFromHeaders(test.db, byToken)).toEqual({ kind: "anonymous" });
     const [opened] = await test.db.select().from(gatewaySessions).where(eq(gatewaySessions.userId, person.id));
     expect(opened?.revokedAt).toBeInstanceOf(Date);
-    await expect.poll(() => heard).toEqual([{ topic: "session", id: person.sessionId }]);
+    const ended = [person.sessionId, token.id].map((id) => ({ topic: "session", id }));
+    await expect.poll(() => heard).toEqual(ended);
     await live.close();
     expect(await principalFromHeaders(test.db, new Headers({ cookie: world.member.cookie }))).toMatchObject({
       userId: world.member.id,

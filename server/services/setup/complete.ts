@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import { peekCode, useCode } from "#server/auth/one-time-code.ts";
 import { hashPassword } from "#server/auth/password.ts";
+import { countAddress } from "#server/auth/sign-in-limit.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type CompleteSetupInput, type CompleteSetupOutput, completeSetupInput } from "#server/contracts/setup.ts";
 import type { Transaction } from "#server/db/client.ts";
@@ -19,6 +20,7 @@ export async function complete(ctx: Context, raw: CompleteSetupInput): Promise<C
   const input = parse(completeSetupInput, raw);
   // Looked at before the password is hashed, so that strangers cannot keep the processor busy.
   if (await hasAdmin(ctx.db)) throw alreadyDone();
+  await countAddress(ctx, ctx.address ?? "unknown");
   if ((await peekCode(ctx, "setup", input.code)) === undefined) {
     // Another attempt may have used the code and made the admin between the two reads.
     throw (await hasAdmin(ctx.db)) ? alreadyDone() : notValid();

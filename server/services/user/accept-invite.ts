@@ -1,5 +1,6 @@
 import { peekCode, useCode } from "#server/auth/one-time-code.ts";
 import { hashPassword } from "#server/auth/password.ts";
+import { countAddress, uncountAddress } from "#server/auth/sign-in-limit.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type AcceptInviteInput, type AcceptInviteOutput, acceptInviteInput } from "#server/contracts/user.ts";
 import { memberships, users } from "#server/db/schema/index.ts";
@@ -15,6 +16,8 @@ const notValid = () =>
 export async function acceptInvite(ctx: Context, raw: AcceptInviteInput): Promise<AcceptInviteOutput> {
   authorize(ctx.principal, "user.accept-invite");
   const input = parse(acceptInviteInput, raw);
+  const address = ctx.address ?? "unknown";
+  await countAddress(ctx, address);
   // Looked at before the password is hashed, so that strangers cannot keep the processor busy.
   if ((await peekCode(ctx, "invite", input.code)) === undefined) throw notValid();
   const passwordHash = await hashPassword(input.password);
@@ -34,6 +37,7 @@ export async function acceptInvite(ctx: Context, raw: AcceptInviteInput): Promis
         { action: "user.accept-invite", subject: userId, teamId: code.teamId, detail: { role } },
       );
       await notify(tx.db, "people", userId);
+      await uncountAddress(tx, address);
       return { userId, email: code.email };
     });
   } catch (error) {

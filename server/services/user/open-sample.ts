@@ -5,6 +5,7 @@ import { type OpenSampleInput, type OpenSampleOutput, openSampleInput } from "#s
 import { memberships, teams, users } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
+import { sampleOrigin } from "#server/http/sample-origin.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
@@ -29,21 +30,14 @@ export async function openSample(ctx: Context, raw: OpenSampleInput = {}): Promi
     const sessionId = tx.principal.kind === "user" ? tx.principal.sessionId : undefined;
     const { code, expiresAt } = await createCode(tx, "sample", SAMPLE_SECONDS, { userId, teamId: team.id, sessionId });
     await audit(tx, { action: "user.open-sample", subject: userId, teamId: team.id });
-    const window = windowOrigin();
+    const { SLUICE_PORTAL_URL: portal } = env();
+    const own = sampleOrigin(portal);
     return {
-      url: `${window.origin}/api/v1/users/sample/enter?code=${code}`,
+      url: `${own ?? new URL(portal).origin}/api/v1/users/sample/enter?code=${code}`,
       expiresAt: expiresAt.toISOString(),
-      needsPrivateWindow: !window.own,
+      needsPrivateWindow: own === undefined,
     };
   });
-}
-
-/** Cookies belong to a hostname: on localhost the sample user gets one of its own, so that both windows stay signed in. */
-function windowOrigin(): { origin: string; own: boolean } {
-  const portal = new URL(env().SLUICE_PORTAL_URL);
-  if (portal.hostname !== "localhost") return { origin: portal.origin, own: false };
-  portal.hostname = "sample.localhost";
-  return { origin: portal.origin, own: true };
 }
 
 async function sampleUser(tx: Context): Promise<string> {

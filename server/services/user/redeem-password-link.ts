@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { useCode } from "#server/auth/one-time-code.ts";
 import { hashPassword } from "#server/auth/password.ts";
-import { forgiveAttempts } from "#server/auth/sign-in-limit.ts";
+import { countAddress, forgiveAttempts } from "#server/auth/sign-in-limit.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import {
   type RedeemPasswordLinkInput,
@@ -26,6 +26,8 @@ export async function redeemPasswordLink(
 ): Promise<RedeemPasswordLinkOutput> {
   authorize(ctx.principal, "user.redeem-password-link");
   const input = parse(redeemPasswordLinkInput, raw);
+  const address = ctx.address ?? "unknown";
+  await countAddress(ctx, address);
   // Looked at before the password is hashed, so that strangers cannot keep the processor busy.
   const { id } = await personOfLink(ctx, input.code);
   const passwordHash = await hashPassword(input.password);
@@ -44,7 +46,7 @@ export async function redeemPasswordLink(
     if (input.revokeTokens) await endTokens(tx, id);
     const { email, name, isAdmin } = row;
     // They may have tried the old one too often.
-    await forgiveAttempts(tx, { email, address: tx.address ?? "unknown" });
+    await forgiveAttempts(tx, { email, address });
     await audit(
       { ...tx, principal: { kind: "user", userId: id, email, name, isAdmin, teams: {} } },
       { action: "user.redeem-password-link", subject: id, detail: { revokedTokens: input.revokeTokens } },

@@ -5,6 +5,7 @@ import { and, eq } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { WhatIfResult, WhatIfType } from "#server/contracts/what-if.ts";
 import { whatIfs } from "#server/db/schema/index.ts";
+import { messageFor } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { logger } from "#server/log.ts";
 import type { ReplayInput } from "./replay.ts";
@@ -51,7 +52,8 @@ async function work(ctx: Pick<Context, "db">, { id, currency, read }: Job): Prom
     });
     await save(ctx, id, { state: "done", progress: 1, result: { currency, types } satisfies WhatIfResult });
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    logger("portal").error({ err: error, whatIf: id }, "a what-if has failed");
+    const message = messageFor(error);
     await save(ctx, id, { state: "failed", message });
   }
 }

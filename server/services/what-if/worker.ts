@@ -1,5 +1,7 @@
 /** The thread that replays, so that the portal goes on answering: progress and the answer come as messages. */
 import { parentPort, workerData } from "node:worker_threads";
+import { messageFor } from "#server/errors.ts";
+import { logger } from "#server/log.ts";
 import { TooMuchWork } from "#server/scheduler/simulate/simulation.ts";
 import { type ReplayInput, replay } from "./replay.ts";
 import type { FromWorker } from "./run.ts";
@@ -45,5 +47,6 @@ function overloaded(gpuType: string, { at, queued }: TooMuchWork): string {
 try {
   tell(answer());
 } catch (error) {
-  tell({ failed: error instanceof Error ? error.message : String(error) });
+  logger("what-if").error({ err: error }, "a replay has failed");
+  tell({ failed: messageFor(error) });
 }

@@ -8,9 +8,11 @@ export const GET = route(
     path: "/live",
     summary: "Names of what changed, as it changes",
     action: "live.subscribe",
+    // Until there is an admin, anybody follows the steps of start-up.
+    anonymousInput: true,
     input: liveInput,
     output: liveEvent,
     stream: "always",
   },
-  (ctx, input) => followTopics(ctx, input, ctx.request.signal),
+  (ctx, input) => followTopics(ctx, input, ctx.signal),
 );

@@ -18,6 +18,6 @@ export const GET = route(
     const lastSeen = Number(ctx.request.headers.get("last-event-id"));
     const after = Number.isSafeInteger(lastSeen) && lastSeen > (input.after ?? 0) ? lastSeen : input.after;
     const first = await events(ctx, { ...input, after });
-    return follow === undefined ? first : followEvents(ctx, { ...input, after }, first, ctx.request.signal);
+    return follow === undefined ? first : followEvents(ctx, { ...input, after }, first, ctx.signal);
   },
 );

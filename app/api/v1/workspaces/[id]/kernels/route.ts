@@ -21,7 +21,7 @@ export const GET = route(
   },
   async (ctx, { follow, id }) => {
     const first = await list(ctx, { id });
-    return follow === undefined ? first : followKernels(ctx, { id }, first, ctx.request.signal);
+    return follow === undefined ? first : followKernels(ctx, { id }, first, ctx.signal);
   },
 );
 

@@ -12,5 +12,5 @@ export const POST = route(
     output: kernelOutput,
     stream: "always",
   },
-  (ctx, input) => run(ctx, input, ctx.request.signal),
+  (ctx, input) => run(ctx, input, ctx.signal),
 );

@@ -1,0 +1,69 @@
+/**
+ * No text is read in time that grows faster than its length: whoever sends it holds up everybody else of the process.
+ * Each string of each contract reads texts that repeat one piece and end in something else.
+ */
+import { readdirSync } from "node:fs";
+import { expect, it } from "vitest";
+import { z } from "zod";
+
+/** Long enough that a quadratic reader takes longer than the limit, and a linear one does not. */
+const LENGTH = 60_000;
+const LIMIT_MS = 250;
+const PIECES = ["1", "a", "A", " ", ".", "-", "_", "/", ":", ",", "=", "!", "a-", "a.", "1.", "1,", "1 ", "==1 ", "a@"];
+const texts = PIECES.flatMap((piece) =>
+  ["", "a", "1", "1,1", "a==1", "/"].map((start) => `${start}${piece.repeat(LENGTH / piece.length)}\u0001`),
+);
+
+const files = readdirSync("server/contracts").filter((name) => /^[a-z-]+\.ts$/.test(name));
+const contracts = (
+  await Promise.all(
+    files.map(async (file) =>
+      Object.entries((await import(/* @vite-ignore */ `./${file}`)) as Record<string, unknown>),
+    ),
+  )
+).flat();
+
+const strings = new Set<z.core.$ZodType>();
+const seen = new Set<unknown>();
+const isSchema = (value: unknown): value is z.core.$ZodType =>
+  typeof value === "object" && value !== null && "_zod" in value;
+
+/** Every string below a value: checks stand beside it, a pipe begins with it. */
+function collect(value: unknown): void {
+  if (typeof value !== "object" || value === null || seen.has(value)) return;
+  seen.add(value);
+  if (!isSchema(value)) {
+    for (const inner of Object.values(value)) collect(inner);
+    return;
+  }
+  const { def } = value._zod;
+  if (def.type === "string" || isStringFirst(def)) strings.add(value);
+  if (def.type === "lazy") collect((def as z.core.$ZodLazyDef).getter());
+  for (const inner of Object.values(def)) collect(inner);
+}
+
+function isStringFirst(def: z.core.$ZodTypeDef): boolean {
+  return def.type === "pipe" && (def as z.core.$ZodPipeDef).in._zod.def.type === "string";
+}
+
+for (const [, value] of contracts) collect(value);
+
+it("finds the strings of the contracts", () => {
+  expect(strings.size).toBeGreaterThan(50);
+});
+
+it("reads every string in time linear in its length", () => {
+  // The first reading compiles the expressions.
+  for (const schema of strings) z.safeParse(schema, "a");
+  for (const schema of strings) {
+    for (const text of texts) {
+      const started = performance.now();
+      z.safeParse(schema, text);
+      const took = performance.now() - started;
+      expect(
+        took,
+        `${JSON.stringify(text.slice(0, 20))}… by ${JSON.stringify(z.toJSONSchema(schema as z.ZodType, { unrepresentable: "any" }))}`,
+      ).toBeLessThan(LIMIT_MS);
+    }
+  }
+}, 120_000);

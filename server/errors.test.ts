@@ -1,0 +1,23 @@
+import { sql } from "drizzle-orm";
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { openDatabase } from "#server/db/client.ts";
+import { messageFor, SluiceError } from "./errors.ts";
+
+it("shows a person the sentences that are for people", () => {
+  expect(messageFor(new SluiceError("refused", "No room."))).toBe("No room.");
+  expect(messageFor(new Error("uv ended with 1."))).toBe("uv ended with 1.");
+});
+
+it("shows nobody a statement, its values, or a fault of the language", async () => {
+  const { db, close } = openDatabase("postgres://nobody@127.0.0.1:1/none", { max: 1, applicationName: "test" });
+  const away: unknown = await db.execute(sql`delete from "sign_in_failures" where key = ${"hunter2"}`).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  await close();
+  const statement = new Error('Failed query: delete from "sign_in_failures" params: hunter2');
+  const faults = [new TypeError("x is undefined at hunter2"), z.number().safeParse("hunter2").error, "hunter2"];
+  for (const error of [away, statement, ...faults]) expect(messageFor(error)).not.toMatch(/hunter2|delete|x is/);
+  expect(messageFor(away)).toContain("database");
+});

@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { errorBody, httpStatus } from "#server/errors.ts";
+import { bodyTooLarge } from "./read-bytes.ts";
+
+/** How long a client that still sends has to read the answer. */
+const LINGER_MS = 1_000;
+
+/**
+ * Passes at most `maxBytes` of a request's body on to whoever reads it, a library's handler too. Beyond that the client
+ * gets 413 and the connection ends: the reader sees a client that hung up. Call it before the body arrives.
+ */
+export function limitBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): void {
+  const push = request.push.bind(request);
+  let size = 0;
+  let isRefused = false;
+  const refuse = () => {
+    if (isRefused) return;
+    isRefused = true;
+    answerTooLarge(request, response, maxBytes);
+  };
+  // Node's HTTP parser hands each part over by `push`, with no more between it and the socket.
+  request.push = (part: unknown, encoding?: BufferEncoding) => {
+    if (isRefused) return true;
+    if (part instanceof Uint8Array) size += part.byteLength;
+    if (size <= maxBytes) return push(part, encoding);
+    refuse();
+    return true;
+  };
+  // Later, as the answers to earlier requests of this connection come first.
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) setImmediate(refuse);
+}
+
+/** By the socket itself: whoever handles the request still owns `response`, and may have begun with it. */
+function answerTooLarge(request: IncomingMessage, response: ServerResponse, maxBytes: number): void {
+  const { socket } = request;
+  // An answer has begun, or another one comes first.
+  if (response.headersSent || response.socket !== socket) {
+    socket.destroy();
+    return;
+  }
+  const error = bodyTooLarge(maxBytes);
+  const body = JSON.stringify(errorBody(error));
+  const head = [
+    `HTTP/1.1 ${httpStatus(error.code)} Payload Too Large`,
+    "content-type: application/json; charset=utf-8",
+    `content-length: ${Buffer.byteLength(body)}`,
+    "cache-control: no-store",
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  // A socket that is closed while more arrives is reset, and the answer may be lost with it.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}

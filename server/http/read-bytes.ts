@@ -1,0 +1,39 @@
+import { SluiceError } from "#server/errors.ts";
+
+/** Largest body of a request that is read as a whole, bytes, where a route does not name another limit. */
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+/** What is said of a larger one. */
+export function bodyTooLarge(maxBytes: number): SluiceError {
+  return new SluiceError("too-large", `The body is larger than ${formatKibibytes(maxBytes)}. Send less.`);
+}
+
+function formatKibibytes(bytes: number): string {
+  return bytes % MAX_BODY_BYTES === 0 ? `${bytes / MAX_BODY_BYTES} MiB` : `${bytes / 1024} KiB`;
+}
+
+/**
+ * A body as a whole; throws `too-large` as soon as more than `maxBytes` have come, whatever its length was said to be.
+ * The rest stays unread and the stream open, so that the answer can still be sent.
+ */
+export async function readBytes(body: Body, maxBytes: number): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of partsOf(body)) {
+    size += part.byteLength;
+    if (size > maxBytes) throw bodyTooLarge(maxBytes);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+/** A request of Node's own server, or the body of a web request. */
+type Body =
+  | { iterator: (options: { destroyOnReturn: boolean }) => AsyncIterable<Uint8Array> }
+  | ReadableStream<Uint8Array>;
+
+function partsOf(body: Body): AsyncIterable<Uint8Array> {
+  return body instanceof ReadableStream
+    ? body.values({ preventCancel: true })
+    : body.iterator({ destroyOnReturn: false });
+}
