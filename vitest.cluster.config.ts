@@ -46,8 +46,9 @@ class LongestFirst extends BaseSequencer {
 }
 
 const COMMON = {
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  // Longer than any poll in a test: a limit is for a failure, not for a slow machine.
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
   env: { SLUICE_LOG_LEVEL: "silent" },
 };
 

@@ -171,4 +171,4 @@ it("brings every secret that the chart keeps back into a new namespace, where He
   for (const [name, data] of Object.entries(before.secrets)) expect(other.secrets[name]).not.toEqual(data);
   await asDocumented("kubectl --namespace sluice apply ");
   expect(contents(await wouldInstall())).toEqual(before);
-}, 180_000);
+}, 400_000);

@@ -95,7 +95,7 @@ except OSError as error:
     const { datasets } = await listDatasets(installation.world.member.ctx, { id });
     return datasets[0]?.prefetch;
   };
-  await expect.poll(readAhead, { timeout: 30_000 }).toMatchObject({ state: "done", bytes: 5, totalBytes: 5 });
+  await expect.poll(readAhead, { timeout: 120_000 }).toMatchObject({ state: "done", bytes: 5, totalBytes: 5 });
   const mounts = async () => {
     const pid = (await readFile(path.join(machine.dir, "pid", "containerd"), "utf8")).match(/"pid":(\d+)/)?.[1];
     return (await readFile(`/proc/${pid}/mounts`, "utf8")).includes("kubernetes.io~csi");
@@ -103,7 +103,7 @@ except OSError as error:
   expect(await mounts()).toBe(true);
   await remove(installation.world.member.ctx, { id });
   await installation.observed(id, "removed");
-  await expect.poll(mounts, { timeout: 30_000 }).toBe(false);
+  await expect.poll(mounts, { timeout: 120_000 }).toBe(false);
   expect(await readFile(path.join(buckets, "measured", "numbers.txt"), "utf8")).toBe("1 2 3");
 });
 

@@ -41,7 +41,7 @@ it("runs the control plane on the nodes that the values name, each part on its o
     gpud: { nodeSelector: { gpu: "yes" }, tolerations: [], priorityClassName: "gpus", affinity },
   });
   await expect(template(cluster, { ...whole, placement: { nodeName: "one" } })).rejects.toThrow("nodeName");
-}, 60_000);
+}, 400_000);
 
 it("spreads the replicas of one version over nodes where there are several", async () => {
   const spread = async (given: object) =>
@@ -65,7 +65,7 @@ it("spreads the replicas of one version over nodes where there are several", asy
   expect((await spread({ ...whole, placement: { spreadOver: [] } })).flatMap(([, constraints]) => constraints)).toEqual(
     [],
   );
-}, 60_000);
+}, 400_000);
 
 const labelsOf = (component: string) => ({ [INSTANCE]: "sluice", [COMPONENT]: component });
 
@@ -109,7 +109,7 @@ it("lets anybody in to the servers on their ports, and to the trial's database n
   const outside = letIn(await template(cluster, { ...values, metrics: {}, gpud: { enabled: false } }));
   expect(Object.keys(outside).sort()).toEqual(["broker", "gateway", "migrate", "portal"]);
   expect(letIn(await template(cluster, { ...whole, networkPolicy: { enabled: false } }))).toEqual({});
-}, 60_000);
+}, 400_000);
 
 it("gives each process the keys that it uses, and who waits for the database its address alone", async () => {
   const pods = podsOf(await template(cluster, { ...whole, admin: { existingSecret: "first" } }));
@@ -131,7 +131,7 @@ it("gives each process the keys that it uses, and who waits for the database its
   const names = (pod?: V1PodSpec) => pod?.initContainers?.flatMap(({ env = [] }) => env.map(({ name }) => name));
   for (const component of ["portal", "broker", "gateway"])
     expect(names(pods[component])).toEqual(["DATABASE_URL", "NODE_EXTRA_CA_CERTS"]);
-}, 60_000);
+}, 400_000);
 
 it("has all that in objects that the API server takes", async () => {
   const placement = {
@@ -141,4 +141,4 @@ it("has all that in objects that the API server takes", async () => {
     priorityClassName: "platform",
   };
   await isTaken(cluster, await template(cluster, { ...whole, placement }));
-}, 60_000);
+}, 400_000);

@@ -26,7 +26,7 @@ import { type KubernetesSettings, parseSettings } from "#server/launchers/kubern
 import { testCluster } from "#server/launchers/kubernetes/testing.ts";
 
 const cluster = testCluster();
-const POLL = { timeout: 60_000, interval: 200 };
+const POLL = { timeout: 120_000, interval: 200 };
 const template = (given: object, ...more: string[]) => render(cluster, given, ...more);
 const isTaken = (made: KubernetesObject[], namespace?: string) => isTakenBy(cluster, made, namespace);
 
@@ -75,7 +75,7 @@ it("makes ingress, budgets, monitor and dashboard as the values say, in objects 
   expect(all("ServiceMonitor")).toHaveLength(1);
   // A kind of an operator that this cluster does not have.
   await isTaken(made.filter(({ kind }) => kind !== "ServiceMonitor"));
-}, 60_000);
+}, 400_000);
 
 it("has the secrets of the client's registry copied to pods that borrow, and asks nobody without the webhook", async () => {
   const pods = { imagePullSecrets: ["registry-d"], namespaces: { ml: [{ team: "vision", person: "a@example.com" }] } };
@@ -84,7 +84,7 @@ it("has the secrets of the client's registry copied to pods that borrow, and ask
   expect([on.pods?.imagePullSecrets, on.imagePullSecretsNamespace]).toEqual([["registry-d"], "sluice"]);
   const off = settingsOf(await template({ ...asked, pods }));
   expect([off.pods, off.imagePullSecretsNamespace]).toEqual([undefined, undefined]);
-}, 60_000);
+}, 400_000);
 
 it("takes each server's pod out of its service some seconds before its process ends, and gives it time for both", async () => {
   const deployments = (await template(values)).filter(({ kind }) => kind === "Deployment") as V1Deployment[];
@@ -98,7 +98,7 @@ it("takes each server's pod out of its service some seconds before its process e
     "sluice-gateway": { paused: 60, left: 15 },
     "sluice-portal": { paused: 5, left: 15 },
   });
-}, 60_000);
+}, 400_000);
 
 it("names every pull secret in every pod, the trial's database and the migration among them", async () => {
   const made = await template({ ...values, database: {}, postgres: { enabled: true } });
@@ -109,7 +109,7 @@ it("names every pull secret in every pod, the trial's database and the migration
   const both = [{ name: "registry-a" }, { name: "registry-b" }];
   const names = ["broker", "gateway", "gpud", "migrate-1", "portal", "postgres"].map((name) => `sluice-${name}`);
   expect(Object.fromEntries(pods)).toEqual(Object.fromEntries(names.map((name) => [name, both])));
-}, 60_000);
+}, 400_000);
 
 it("lets workspaces reach broker and GPU servers on their ports and no database, and only Sluice's servers reach them", async () => {
   const database = { database: {}, postgres: { enabled: true } };
@@ -131,7 +131,7 @@ it("lets workspaces reach broker and GPU servers on their ports and no database,
     selected(to).map((component) => `${component} ${ports?.map(({ port }) => String(port)).join(",")}`),
   );
   expect(reached.sort()).toEqual(["broker 3001", "gpud 3011"]);
-}, 60_000);
+}, 400_000);
 
 it("lets workspaces ask whom the values name for names, else the cluster's own DNS", async () => {
   const kubeDns = { namespace: { "kubernetes.io/metadata.name": "kube-system" }, pods: { "k8s-app": "kube-dns" } };
@@ -143,7 +143,7 @@ it("lets workspaces ask whom the values name for names, else the cluster's own D
   const made = settingsOf(await template({ ...values, workspaces: { network: { dns } } }));
   expect(made.network.dns).toEqual(dns);
   expect(made.network.to).toContainEqual({ addresses: "0.0.0.0/0", ports: [443] });
-}, 60_000);
+}, 400_000);
 
 /** Whom the settings have workspaces trust, and whom the cluster trusts at the broker's internal service. */
 const authorities = (made: KubernetesObject[]) => {
@@ -204,7 +204,7 @@ it("has Prometheus and the API server ask the broker at a service of its own, by
     expect(configs).toEqual([config, config]);
     await isTaken(made.filter(({ kind }) => kind !== "ServiceMonitor"));
   }
-}, 120_000);
+}, 400_000);
 
 it("trusts whom the values name for the broker's certificates, and makes none of its own then", async () => {
   const certificate = (name: string) => `-----BEGIN CERTIFICATE-----\n${name}`;
@@ -234,7 +234,7 @@ it("trusts whom the values name for the broker's certificates, and makes none of
   // The chart's own authority has not signed it either.
   const unknown = template({ ...values, broker: { internal: { tls: { existingSecret } } } });
   await expect(unknown).rejects.toThrow("broker.internal.tls.certificateAuthority says who has signed");
-}, 120_000);
+}, 400_000);
 
 it("sends the broker what asks for a GPU by a label, each pod once", async () => {
   const made = await template({ ...values, metrics: {}, pods: { enabled: true } });
@@ -250,7 +250,7 @@ it("sends the broker what asks for a GPU by a label, each pod once", async () =>
   expect(sent({ "sluice.dev/gpu": "", "sluice.dev/gpu-memory": "4G" })).toEqual(["pods.sluice.dev"]);
   expect(sent({ "sluice.dev/gpu-memory": "4G" })).toEqual(["memory.pods.sluice.dev"]);
   await isTaken(made);
-}, 60_000);
+}, 400_000);
 
 it("has gpud on its node's network where the values say so, and tells the node's address", async () => {
   const made = await template({ ...values, metrics: {}, gpud: { hostNetwork: true, port: 3011 } });
@@ -261,7 +261,7 @@ it("has gpud on its node's network where the values say so, and tells the node's
   const env = pod?.containers[0]?.env?.find(({ name }) => name === "ADDRESS");
   expect(env?.valueFrom?.fieldRef?.fieldPath).toBe("status.hostIP");
   await isTaken(made);
-}, 60_000);
+}, 400_000);
 
 it("has pods that the restricted standard takes, but gpud's, which wants a folder of its node and changes users", async () => {
   const made = await template({ ...values, metrics: {}, database: {}, postgres: { enabled: true } });
@@ -278,7 +278,7 @@ it("has pods that the restricted standard takes, but gpud's, which wants a folde
   ]);
   const capabilities = 'container "gpud" must not include "SETGID", "SETUID" in securityContext.capabilities.add';
   expect(await warnings("restricted")).toEqual([expect.stringContaining(capabilities)]);
-}, 60_000);
+}, 400_000);
 
 it("tells the portal where the gateway is inside the cluster", async () => {
   const made = await template({ ...values, metrics: {}, gateway: { ...values.gateway, service: { port: 8080 } } });
@@ -286,7 +286,7 @@ it("tells the portal where the gateway is inside the cluster", async () => {
   const [container] = (portal as V1Deployment).spec?.template.spec?.containers ?? [];
   const value = "http://sluice-gateway.default.svc:8080";
   expect(container?.env).toContainEqual({ name: "SLUICE_GATEWAY_INTERNAL_URL", value });
-}, 60_000);
+}, 400_000);
 
 it("makes the broker's certificate anew for another address, by the authority that everybody trusts", async () => {
   const name = "sluice-broker-tls";
@@ -321,7 +321,7 @@ it("makes the broker's certificate anew for another address, by the authority th
     for (const host of hosts) expect(of.checkHost(host) ?? of.checkIP(host)).toBe(host);
     expect(secret.metadata?.annotations?.["sluice.dev/host"]).toBe(hosts[0]);
   }
-}, 60_000);
+}, 400_000);
 
 it("claims devices by dynamic resource allocation in objects that the API server takes", async () => {
   const claim = { deviceClass: "gpu.example.com", count: 2 };
@@ -335,7 +335,7 @@ it("claims devices by dynamic resource allocation in objects that the API server
   expect(pod?.resourceClaims).toEqual([{ name: "gpus", resourceClaimTemplateName: claimed?.metadata?.name }]);
   expect(pod?.containers[0]?.resources?.claims).toEqual([{ name: "gpus" }]);
   await isTaken(made);
-}, 60_000);
+}, 400_000);
 
 it("has the scheduler give gpud the devices of a driver's node, and nobody else while gpud has them", async () => {
   const driver = "gpu.example.com";
@@ -401,7 +401,7 @@ it("has the scheduler give gpud the devices of a driver's node, and nobody else 
   await expect.poll(why, POLL).toContain("cannot allocate all claims");
   await cluster.objects.delete(borrower("gpud", pod.spec), undefined, undefined, 0);
   await expect.poll(() => given("stranger"), POLL).toHaveLength(1);
-}, 120_000);
+}, 400_000);
 
 it("refuses values that it does not know", async () => {
   await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");
@@ -452,4 +452,4 @@ it("is refused with another prefix than the one that its teams have namespaces b
   expect((await withPrefix("first")).find(({ kind }) => kind === "ClusterRole")?.metadata?.annotations).toMatchObject({
     "sluice.dev/namespace-prefix": "first",
   });
-}, 60_000);
+}, 400_000);

@@ -87,7 +87,7 @@ beforeAll(async () => {
   await secret("database", { url: url.href });
   await secret("sign-in", { "client-id": CLIENT_ID, "client-secret": CLIENT_SECRET });
   await secret("admin", ADMIN);
-}, 60_000);
+}, 400_000);
 afterAll(async () => {
   await helm("uninstall", "sluice").catch((error: unknown) => console.error(error));
   await kubectl(machine, "delete", "namespace", NAMESPACE, "--wait=false");
@@ -96,7 +96,7 @@ afterAll(async () => {
   relay?.close();
   await postgres?.stop();
   await rm(folder, { recursive: true, force: true });
-}, 120_000);
+}, 400_000);
 
 it("signs in through the organisation's provider, and keeps its people in the organisation's database", async () => {
   const image = (name: string) => {
@@ -136,4 +136,4 @@ it("signs in through the organisation's provider, and keeps its people in the or
   } finally {
     await database.close();
   }
-}, 300_000);
+}, 400_000);

@@ -17,7 +17,7 @@ const settings = smallSettings(cluster, "faults", {
   // The cluster's own parts come back to their work only some time after the API server.
   startSeconds: 240,
 });
-const POLL = { timeout: 60_000, interval: 200 };
+const POLL = { timeout: 120_000, interval: 200 };
 
 let installation: Installation;
 let first: string;
@@ -72,4 +72,4 @@ it("goes on while the API server is away for 30 s: notebooks compute on their GP
   await installation.observed(second, "running$", 200_000);
   await installation.observed(first, "running$");
   expect((await installation.row(first)).generation).toBe(1);
-}, 300_000);
+}, 400_000);

@@ -32,7 +32,7 @@ const settings = smallSettings(cluster, "gpu-node", {
   gpuServers: { namespace: NAMESPACE, account: "sluice-gpud", daemonSet: "sluice-gpud", cordonAfterSeconds: 0 },
   moveSeconds: 15,
 });
-const POLL = { timeout: 60_000, interval: 200 };
+const POLL = { timeout: 120_000, interval: 200 };
 
 let folder: string;
 let second: Cluster;
@@ -68,7 +68,7 @@ beforeAll(async () => {
   environment = await ensureEnvironment("cuda-python", { stateDir, wheel, onLine: () => undefined });
   second = await adding;
   await installGpud();
-}, 240_000);
+}, 400_000);
 async function makeNode(): Promise<Cluster> {
   const node = await addNode(machine, 4, "gpu-node");
   await loadInto(node, cluster.imageFiles, [PAUSE_IMAGE, cluster.gpudImage]);
@@ -82,7 +82,7 @@ afterAll(async () => {
   await broker?.stop();
   await database?.drop();
   await rm(folder, { recursive: true, force: true });
-}, 120_000);
+}, 400_000);
 
 /** The chart's gpud on the second node, by itself. */
 async function installGpud(): Promise<void> {
@@ -255,7 +255,7 @@ it("empties when its node is cordoned: who gives back or loses a GPU then waits 
   // Their team's share is theirs until they have given back, and the next test asks for it.
   const going = ne(leases.state, "ended");
   await expect.poll(async () => await database.db.$count(leases, going), POLL).toBe(0);
-}, 180_000);
+}, 400_000);
 
 it("takes nothing new when the node is deleted, ends what computes there with its gpud and says why, and grants when the node is back", async () => {
   const printed = await compute();

@@ -33,7 +33,7 @@ const settings = smallSettings(cluster, "maintenance", {
   moveSeconds: 10,
   lostNodeSeconds: 15,
 });
-const POLL = { timeout: 60_000, interval: 200 };
+const POLL = { timeout: 120_000, interval: 200 };
 
 let node: Cluster;
 let installation: Installation;
@@ -47,11 +47,11 @@ beforeAll(async () => {
     installation = await startInstallation(database, cluster, { settings, homes: 1 });
   });
   await Promise.all([starting, makeNode()]);
-}, 240_000);
+}, 400_000);
 afterAll(async () => {
   await installation?.stop();
   if (node !== undefined) await removeNode(node);
-}, 180_000);
+}, 400_000);
 
 let isSilent = false;
 async function giveBack(): Promise<void> {
@@ -85,7 +85,7 @@ it("leaves notebooks alone on a node whose kubelet is silent, however long, whil
   expect(await generation()).toBe(1);
   await giveBack();
   await expect.poll(message, POLL).toBeNull();
-}, 240_000);
+}, 400_000);
 
 const announced = async () =>
   await installation.database.db
@@ -156,4 +156,4 @@ it("lets nobody evict a workspace before its notice is over, and starts it where
   await kubectl(machine, "uncordon", node.node);
   await installation.observed(first, "running$");
   expect(await installation.inNotebook(first, 'print(open("/home/user/kept.txt").read())')).toBe("still here");
-}, 180_000);
+}, 400_000);

@@ -39,7 +39,7 @@ const settings = smallSettings(cluster, "nodes", {
 });
 /** Of volumes that only the second node can use. */
 const BOUND_CLASS = "bound-homes";
-const POLL = { timeout: 60_000, interval: 200 };
+const POLL = { timeout: 120_000, interval: 200 };
 
 let near: Cluster;
 let second: Cluster;
@@ -64,12 +64,12 @@ beforeAll(async () => {
   };
   await Promise.all([starting, addNear(), addSecond()]);
   dropBound = await makeVolumes(cluster, 1, { storageClass: BOUND_CLASS, node: second.node });
-}, 300_000);
+}, 400_000);
 afterAll(async () => {
   await installation?.stop();
   await dropBound?.();
   for (const node of [near, second]) if (node !== undefined) await removeNode(node);
-}, 180_000);
+}, 400_000);
 
 const message = async (id = first) => (await installation.row(id)).message;
 
@@ -106,7 +106,7 @@ it("moves a workspace off a node that is drained, after its notice, with its fil
   expect(await installation.inNotebook(first, BORROW)).toContain("sum 499500");
   expect((await installation.throughGateway(first, "/lab")).status).toBe(200);
   await kubectl(machine, "uncordon", near.node);
-}, 240_000);
+}, 400_000);
 
 /** The workspace's pods, by their names. */
 async function podsOf(id: string): Promise<string[]> {
@@ -127,7 +127,7 @@ it("leaves a workspace where it is, however long its node's kubelet is silent, w
   expect((await installation.row(first)).generation).toBe(generation);
   await resume(second, "kubelet");
   await expect.poll(() => message(), POLL).toBeNull();
-}, 180_000);
+}, 400_000);
 
 it("brings a workspace back on another node whose node's power failed, or says that its home cannot leave it", async () => {
   await installation.restartReconciler({ ...settings, home: { size: "1Gi", storageClass: BOUND_CLASS } });
@@ -152,7 +152,7 @@ it("brings a workspace back on another node whose node's power failed, or says t
   expect(told.map(({ title }) => title)).toEqual(["first ended with its machine and was started again"]);
   // It waits where it is.
   expect(await installation.row(bound)).toMatchObject({ observed: "running", generation: 1 });
-}, 240_000);
+}, 400_000);
 
 it("leaves it alone there when the dead node is back, which starts what could not leave it", async () => {
   await returnNode(second);
@@ -169,4 +169,4 @@ it("leaves it alone there when the dead node is back, which starts what could no
   const run = (await ctr(second, "task", "ls")).split("\n").filter((line) => line.includes("RUNNING"));
   expect(run).toHaveLength(2);
   expect(await kept()).toBe("still here");
-}, 180_000);
+}, 400_000);

@@ -117,7 +117,7 @@ beforeAll(async () => {
   for (const id of [first, second]) await installation.observed(id, "running$");
   for (const { name, namespace: where } of servers)
     await kubectl(machine, "wait", "--for=condition=Ready", `pod/${name}`, "--namespace", where, "--timeout=60s");
-}, 300_000);
+}, 400_000);
 afterAll(async () => {
   await stopEnforcing?.();
   await installation?.stop();
@@ -228,7 +228,7 @@ it("has a database that the control plane reaches alone, and servers that anybod
   for (const policy of chart.filter(({ kind }) => kind === "NetworkPolicy"))
     await cluster.objects.create({ ...policy, metadata: { ...policy.metadata, namespace: SERVERS } });
   const after = { ...before, "another port of the broker's": false };
-  const polled = { timeout: 60_000, interval: 500 };
+  const polled = { timeout: 120_000, interval: 500 };
   await expect.poll(() => reachedFrom("stranger", addresses), polled).toEqual({ ...after, database: false });
   expect(await reachedFrom("gpud", addresses)).toEqual({ ...after, database: false });
   expect(await reachedFrom("gateway", addresses)).toEqual(after);

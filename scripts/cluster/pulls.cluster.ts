@@ -41,7 +41,7 @@ beforeAll(async () => {
     ...secrets,
   });
   installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 4 });
-}, 180_000);
+}, 400_000);
 afterAll(async () => {
   await installation?.stop();
   await registry?.stop();
@@ -106,7 +106,7 @@ it("pulls the client's image for a pod that borrows, with a secret that is copie
     const { status } = await cluster.objects.read<V1Pod>({ apiVersion: "v1", kind: "Pod", metadata });
     return status?.initContainerStatuses?.find(({ name }) => name === "sluice-libraries")?.state?.terminated?.exitCode;
   };
-  await expect.poll(copied, { timeout: 60_000 }).toBe(0);
+  await expect.poll(copied, { timeout: 120_000 }).toBe(0);
 });
 
 function never(): never {
@@ -124,7 +124,7 @@ it("says that the registry does not answer, and waits for it", async () => {
   await registry.stop();
   const id = await installation.launch("no registry", "not-there");
   await expect
-    .poll(() => installation.told(id), { timeout: 60_000, interval: 200 })
+    .poll(() => installation.told(id), { timeout: 120_000, interval: 200 })
     .toContain(`The registry of the image ${IMAGE}:2 cannot be reached: `);
   expect((await installation.row(id)).observed).toBe("starting");
 });

@@ -30,7 +30,7 @@ const PORTAL_URL = "http://portal.localhost";
 export const GATEWAY_HOST = "notebooks.localhost";
 export const ADMIN = { name: "First Admin", email: "admin@example.com", password: "correct horse battery staple" };
 
-export const POLL = { timeout: 30_000, interval: 300 };
+export const POLL = { timeout: 120_000, interval: 300 };
 
 /** A file that ends the computing of `kmeans` and others in a workspace. */
 export const END = "/tmp/end";
@@ -260,7 +260,7 @@ export class Release {
   /** Waits until the gpud of the node has joined the pool. */
   async untilLent(): Promise<void> {
     await expect
-      .poll(() => this.servers(), { timeout: 60_000, interval: 500 })
+      .poll(() => this.servers(), { timeout: 120_000, interval: 500 })
       .toEqual([`${NODE} online`])
       .catch(async (error: unknown) => {
         throw new Error(`${String(error)}\n${await this.kube("logs", `daemonset/${RELEASE}-gpud`)}`);
@@ -278,7 +278,7 @@ export class Release {
       const { observed: state, message } = await this.row(id);
       return `${state} ${message ?? ""}`;
     };
-    await expect.poll(observed, { timeout: 100_000, interval: 300 }).toBe("running ");
+    await expect.poll(observed, { timeout: 120_000, interval: 300 }).toBe("running ");
   }
 
   async inNotebook(id: string, code: string): Promise<string> {

@@ -88,7 +88,7 @@ it("builds the client's image upon a base by its digest, with labels, user and b
         (await cluster.objects.read<V1Pod>({ ...pod, metadata: { name: "client", namespace: NAMESPACE } })).status
           ?.phase,
       {
-        timeout: 60_000,
+        timeout: 120_000,
       },
     )
     .toBe("Succeeded");

@@ -111,9 +111,9 @@ it("writes what its server prints among its lines as it comes, while somebody fo
   expect(await told(first)).not.toContain("is-not-there");
   await follow(world.member.ctx, { id: first });
   // What was printed before as well.
-  await expect.poll(() => told(first), { timeout: 10_000 }).toContain("is-not-there");
+  await expect.poll(() => told(first), { timeout: 120_000 }).toContain("is-not-there");
   expect((await throughGateway(first, "/api/contents/nor-is-this")).status).toBe(404);
-  await expect.poll(() => told(first), { timeout: 10_000 }).toContain("nor-is-this");
+  await expect.poll(() => told(first), { timeout: 120_000 }).toContain("nor-is-this");
   const lines = (await told(first)).split("\n").filter((line) => /is-not-there|nor-is-this/.test(line));
   expect([...new Set(lines)]).toEqual(lines);
 });
@@ -206,9 +206,9 @@ it("makes a service again that somebody deleted, at the same address", async () 
     expect((await installation.launcher().observe(first)).state).toBe("running");
     return (await cluster.objects.read<V1Service>(service).catch(() => before)).metadata?.uid;
   };
-  await expect.poll(uid, { timeout: 10_000, interval: 100 }).not.toBe(before.metadata?.uid);
+  await expect.poll(uid, { timeout: 120_000, interval: 100 }).not.toBe(before.metadata?.uid);
   expect((await row(first)).endpoint).toBe(endpoint);
-  await expect.poll(opened, { timeout: 30_000, interval: 500 }).toBe(200);
+  await expect.poll(opened, { timeout: 120_000, interval: 500 }).toBe(200);
 });
 
 /** What the first workspace answers. A connection that is begun before the node knows its address again waits in vain. */
@@ -234,7 +234,7 @@ it("puts a service and a policy again as they were when somebody changes them", 
   await change({ ...service, spec: { selector: { "sluice.dev/workspace": "elsewhere" } } });
   await change({ ...policy, spec: { egress: [{}] } });
   expect([await egress()]).toEqual([[{}]]);
-  await expect.poll(async () => [await selector(), await egress()], { timeout: 10_000 }).toEqual(before);
+  await expect.poll(async () => [await selector(), await egress()], { timeout: 120_000 }).toEqual(before);
 });
 
 it("finds running pods after a restart of the broker's reconciler, and a service that was deleted meanwhile", async () => {
@@ -244,14 +244,14 @@ it("finds running pods after a restart of the broker's reconciler, and a service
   await cluster.objects.delete({ apiVersion: "v1", kind: "Service", metadata });
   await installation.restartReconciler();
   await expect
-    .poll(async () => (await installation.launcher().observe(first)).state, { timeout: 10_000 })
+    .poll(async () => (await installation.launcher().observe(first)).state, { timeout: 120_000 })
     .toBe("running");
   await observed(first, "running$");
   expect((await row(first)).generation).toBe(1);
   expect(await installation.launcher().endpoint(first)).toBe(endpoint);
   const made = await cluster.objects.read<V1Service>({ apiVersion: "v1", kind: "Service", metadata });
   expect(endpoint).toBe(`http://${made.spec?.clusterIP}:8888`);
-  await expect.poll(opened, { timeout: 30_000, interval: 500 }).toBe(200);
+  await expect.poll(opened, { timeout: 120_000, interval: 500 }).toBe(200);
 });
 
 it("believes no pod and no service outside of the team's namespace, whatever their labels say", async () => {
@@ -277,7 +277,7 @@ it("believes no pod and no service outside of the team's namespace, whatever the
   for (const object of forged) await cluster.objects.create(object);
   const launcher = installation.launcher();
   const phase = async () => (await cluster.objects.read<V1Pod>({ ...pod, metadata })).status?.phase;
-  await expect.poll(phase, { timeout: 20_000, interval: 200 }).toBe("Running");
+  await expect.poll(phase, { timeout: 120_000, interval: 200 }).toBe("Running");
   expect(await launcher.observe(first)).toMatchObject({ state: "running", endpoint, handle: { generation } });
   expect((await launcher.logs(first, 200)).join("\n")).toContain("Jupyter Server");
   expect((await launcher.belongings()).filter(({ namespace }) => namespace === "default")).toEqual([]);
@@ -286,7 +286,7 @@ it("believes no pod and no service outside of the team's namespace, whatever the
   await observed(first, "stopped$");
   expect(await phase()).toBe("Running");
   for (const object of forged) await cluster.objects.delete(object);
-  await expect.poll(() => phase().catch(() => "gone"), { timeout: 20_000, interval: 200 }).toBe("gone");
+  await expect.poll(() => phase().catch(() => "gone"), { timeout: 120_000, interval: 200 }).toBe("gone");
   expect(await launcher.observe(first)).toEqual({ state: "stopped" });
   await start(world.member.ctx, { id: first });
   await observed(first, "running$");
@@ -319,13 +319,13 @@ it("keeps the home over a stop, and deletes everything with the workspace", asyn
   expect(await inNotebook(first, 'print(open("/home/user/kept.txt").read())')).toBe("still here");
   await remove(world.member.ctx, { id: first });
   await observed(first, "removed");
-  await expect.poll(() => left(first), { timeout: 15_000 }).toEqual([]);
+  await expect.poll(() => left(first), { timeout: 120_000 }).toEqual([]);
 });
 
 it("names what is wrong when the image cannot be had, and waits while its registry is away", async () => {
   const id = await launch("no image", "no-image");
   await expect
-    .poll(() => told(id), { timeout: 30_000, interval: 200 })
+    .poll(() => told(id), { timeout: 120_000, interval: 200 })
     .toMatch(/The registry of the image localhost\/is-not-there:1 cannot be reached: .*connection refused/);
   expect((await row(id)).observed).toBe("starting");
   await stop(world.member.ctx, { id });
@@ -342,14 +342,14 @@ it("names the quota that is used up", async () => {
 
 it("makes a pod anew that is deleted while the broker that took over waits for it", async () => {
   const id = await launch("begun", "later");
-  await expect.poll(() => told(id), { timeout: 30_000, interval: 200 }).toContain("no node has the label");
+  await expect.poll(() => told(id), { timeout: 120_000, interval: 200 }).toContain("no node has the label");
   await installation.restartReconciler();
-  await expect.poll(() => told(id), { timeout: 20_000, interval: 200 }).toContain("Waiting for the pod that was made");
+  await expect.poll(() => told(id), { timeout: 120_000, interval: 200 }).toContain("Waiting for the pod that was made");
   const { teamId, generation } = await row(id);
   const metadata = { name: podName({ id, generation }), namespace: namespaceOf(settings, teamId) };
   await cluster.objects.delete({ apiVersion: "v1", kind: "Pod", metadata }, undefined, undefined, 0);
   await expect
-    .poll(() => told(id), { timeout: 30_000, interval: 200 })
+    .poll(() => told(id), { timeout: 120_000, interval: 200 })
     .toMatch(/before it ran\. It is made again\.[\s\S]*Making the pod/);
   await stop(world.member.ctx, { id });
   await observed(id, "stopped");

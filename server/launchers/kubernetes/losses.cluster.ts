@@ -33,7 +33,7 @@ const light = {
     "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" as const },
   },
 };
-const POLL = { timeout: 60_000, interval: 200 };
+const POLL = { timeout: 120_000, interval: 200 };
 
 let installation: Installation;
 let first: string;
@@ -70,7 +70,7 @@ it("tells who runs out of memory what happened, when, and what helps, and goes o
     await installation.inNotebook(first, 'print(open("/home/user/kept.txt").read())').catch(String);
   await expect.poll(kept, POLL).toBe("still here");
   await installation.observed(first, "running$");
-}, 120_000);
+}, 400_000);
 
 it("says so of a workspace whose size has too little memory to start at all", async () => {
   const id = await installation.launch("too narrow", "no-memory");
@@ -98,7 +98,7 @@ os.posix_fallocate(os.open("/tmp/large", os.O_CREAT | os.O_WRONLY), 0, 4352 * 2*
       'import os; print(open("/home/user/kept.txt").read(), os.path.exists("/tmp/large"))',
     ),
   ).toBe("still here False");
-}, 150_000);
+}, 400_000);
 
 it("names the volume that never comes, and what is said of it", async () => {
   const unprovided = {

@@ -49,7 +49,7 @@ beforeAll(async () => {
   // Pods are refused before their namespace has its account.
   const account = { apiVersion: "v1", kind: "ServiceAccount" };
   const metadata = { name: "default", namespace: namespace.metadata?.name ?? "" };
-  await vi.waitFor(async () => await cluster.objects.read({ ...account, metadata }), { timeout: 20_000 });
+  await vi.waitFor(async () => await cluster.objects.read({ ...account, metadata }), { timeout: 120_000 });
   claim = await cluster.objects.create(homeClaim(spec, settings));
   made = datasetObjects(spec, settings, ownedBy(claim));
   for (const object of made) await cluster.objects.create(object, undefined, undefined, "sluice");
@@ -93,7 +93,7 @@ it("binds each claim to its own volume, which no other claim gets", async () => 
     const found = await Promise.all(claims.map((one) => kept<V1PersistentVolumeClaim>(one)));
     return found.map((one) => [one.status?.phase, one.spec?.volumeName === one.metadata?.name]);
   };
-  await expect.poll(states, { timeout: 30_000 }).toEqual(claims.map(() => ["Bound", true]));
+  await expect.poll(states, { timeout: 120_000 }).toEqual(claims.map(() => ["Bound", true]));
   expect((await kept<V1PersistentVolumeClaim>({ ...rival, metadata })).status?.phase).toBe("Pending");
 });
 
@@ -128,7 +128,7 @@ it("goes with the workspace: the claims by their owner, the volumes keep what th
         ),
       ),
     );
-  await expect.poll(left, { timeout: 60_000 }).toEqual(claims.map(() => false));
+  await expect.poll(left, { timeout: 120_000 }).toEqual(claims.map(() => false));
   const volumes = made.filter(({ kind }) => kind === "PersistentVolume");
   const phases = async () =>
     await Promise.all(
@@ -137,5 +137,5 @@ it("goes with the workspace: the claims by their owner, the volumes keep what th
         return [spec?.persistentVolumeReclaimPolicy, status?.phase];
       }),
     );
-  await expect.poll(phases, { timeout: 60_000 }).toEqual(volumes.map(() => ["Retain", "Released"]));
+  await expect.poll(phases, { timeout: 120_000 }).toEqual(volumes.map(() => ["Retain", "Released"]));
 });

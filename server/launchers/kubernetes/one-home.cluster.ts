@@ -128,7 +128,7 @@ it("ends a pod that its watch does not tell of before it makes the next", async 
   const next = { ...spec, generation: 2 };
   const made = late.ensure(next, report, signal);
   const [first, second] = [podName(spec), podName(next)];
-  await expect.poll(() => seen, { timeout: 60_000 }).toEqual([[first], [], [second]]);
+  await expect.poll(() => seen, { timeout: 120_000 }).toEqual([[first], [], [second]]);
   api.release();
   expect((await made).handle.generation).toBe(2);
   expect(seen).toHaveLength(3);

@@ -62,7 +62,7 @@ it("waits for a node that the chosen size wants, and says which label that has",
   ({ id } = await create(world.member.ctx, { name: "large", image: "cuda-python", size: "Large" }));
   installation.made.push(id);
   await expect
-    .poll(() => installation.told(id), { timeout: 30_000, interval: 200 })
+    .poll(() => installation.told(id), { timeout: 120_000, interval: 200 })
     .toContain("no node has the label test.sluice.dev/pool=large");
 });
 
@@ -86,7 +86,7 @@ it("goes by the size that is chosen later from the next start on, which that nod
   await installation.observed(id, "stopped");
   await start(ctx, { id });
   await expect
-    .poll(() => installation.told(id), { timeout: 30_000, interval: 200 })
+    .poll(() => installation.told(id), { timeout: 120_000, interval: 200 })
     .toContain("No node has room for this workspace: nodes are kept for others");
   const { spec } = await pod();
   expect([spec?.nodeSelector, spec?.runtimeClassName, spec?.priority]).toEqual([undefined, undefined, 0]);

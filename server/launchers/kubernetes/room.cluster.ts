@@ -34,7 +34,7 @@ it("names what no node has, and how much of it is missing, while it waits", asyn
   const id = await installation.launch("no room", "no-room");
   const sentence =
     /No node has room for this workspace: too little CPU \(it asks for 500, and the largest node has ([\d.]+), so ([\d.]+) are missing\) on 1 of 1 node\. It cannot start like this/;
-  await expect.poll(() => installation.told(id), { timeout: 30_000, interval: 100 }).toMatch(sentence);
+  await expect.poll(() => installation.told(id), { timeout: 120_000, interval: 100 }).toMatch(sentence);
   const [, most, missing] = sentence.exec(await installation.told(id)) ?? [];
   expect(Number(most) + Number(missing)).toBeCloseTo(500);
   await stop(installation.world.member.ctx, { id });
@@ -52,7 +52,7 @@ async function podsThere(): Promise<V1Pod[]> {
 /** Thousandths of a processor that the node has and nobody has asked for, once what earlier files made has ended. */
 async function freeMilli(): Promise<number> {
   const ending = async () => (await podsThere()).filter(({ metadata }) => metadata?.deletionTimestamp !== undefined);
-  await expect.poll(ending, { timeout: 90_000, interval: 500 }).toEqual([]);
+  await expect.poll(ending, { timeout: 120_000, interval: 500 }).toEqual([]);
   const milli = (cpu = "0") => (cpu.endsWith("m") ? Number(cpu.slice(0, -1)) : Number(cpu) * 1000);
   const node = await cluster.objects.read<V1Node>({ apiVersion: "v1", kind: "Node", metadata: { name: "node-1" } });
   const asked = (await podsThere())
@@ -78,11 +78,11 @@ it("says how much is missing on a node that is large enough and full, and starts
   const giveBack = async () => await cluster.objects.delete(fills, undefined, undefined, 0).catch(() => undefined);
   onTestFinished(async () => void (await giveBack()));
   await expect
-    .poll(async () => (await cluster.objects.read<V1Pod>(fills)).spec?.nodeName, { timeout: 20_000, interval: 200 })
+    .poll(async () => (await cluster.objects.read<V1Pod>(fills)).spec?.nodeName, { timeout: 120_000, interval: 200 })
     .toBe("node-1");
   const id = await installation.launch("full", "one-core");
   await expect
-    .poll(() => installation.told(id), { timeout: 30_000, interval: 200 })
+    .poll(() => installation.told(id), { timeout: 120_000, interval: 200 })
     .toContain(
       "No node has room for this workspace: too little CPU (it asks for 1) on 1 of 1 node. The node with the most left for it has 0.4 CPU free, so 0.6 CPU are missing. It starts when there is room",
     );
@@ -94,7 +94,7 @@ it("says how much is missing on a node that is large enough and full, and starts
   await installation.restartReconciler();
   expect(await installation.launcher().observe(id)).toMatchObject({ state: "running", waits: true });
   await expect
-    .poll(() => installation.told(id), { timeout: 20_000, interval: 200 })
+    .poll(() => installation.told(id), { timeout: 120_000, interval: 200 })
     .toContain("Waiting for the pod that was made");
   expect((await installation.row(id)).observed).toBe("starting");
   await giveBack();
@@ -103,4 +103,4 @@ it("says how much is missing on a node that is large enough and full, and starts
   expect(await installation.launcher().observe(id)).not.toHaveProperty("waits");
   await stop(installation.world.member.ctx, { id });
   await installation.observed(id, "stopped");
-}, 180_000);
+}, 400_000);
