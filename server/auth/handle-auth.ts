@@ -52,6 +52,8 @@ function withStatus(answer: Response, error: SluiceError): Response {
 const withCallbackUrl = z.object({ callbackUrl: z.string().optional() });
 
 function callbackUrlOf(body: string, type: string): string | null | undefined {
+  // The browser's part of next-auth names JSON as the type of requests without a body, too.
+  if (body === "") return undefined;
   if (type.includes("application/x-www-form-urlencoded")) return new URLSearchParams(body).get("callbackUrl");
   if (!type.includes("application/json")) return undefined;
   const parsed = withCallbackUrl.safeParse(parseJson(body));

@@ -82,6 +82,13 @@ describe("by password", () => {
     expect(browser.cookies.has(SESSION)).toBe(false);
   });
 
+  it("answers a request without a body that names JSON, as next-auth's client sends it", async () => {
+    const headers = { "content-type": "application/json" };
+    for (const page of ["providers", "csrf"]) {
+      expect((await fetch(`${portal.origin}/api/auth/${page}`, { headers })).status).toBe(200);
+    }
+  });
+
   it("answers 413 to a body that goes on and on", async () => {
     const { port } = portal.server.address() as AddressInfo;
     const headers = { "content-type": "application/x-www-form-urlencoded" };
