@@ -1,5 +1,5 @@
 /** For tests: a client that sends a long body piece by piece, without saying how long it is unless it is told to. */
-import { request } from "node:http";
+import { Agent, request } from "node:http";
 
 type Sent = {
   path: string;
@@ -11,7 +11,10 @@ type Sent = {
 
 /** The answer, as soon as it comes; what is left of the body is not sent then. */
 export async function sendChunks(port: number, sent: Sent): Promise<{ status: number; body: string }> {
-  return await new Promise((resolve, reject) => {
+  // As browsers and our clients: a server may close a connection that is not kept while the rest is still on its way,
+  // and the answer is lost with it.
+  const agent = new Agent({ keepAlive: true });
+  const answer = new Promise<{ status: number; body: string }>((resolve, reject) => {
     let isAnswered = false;
     // Without a length Node sends pieces by itself for some methods only.
     const framing = sent.headers?.["content-length"] === undefined ? { "transfer-encoding": "chunked" } : {};
@@ -22,7 +25,7 @@ export async function sendChunks(port: number, sent: Sent): Promise<{ status: nu
       path: sent.path,
       method: sent.method ?? "POST",
       headers,
-      agent: false,
+      agent,
     });
     outgoing.on("response", (response) => {
       isAnswered = true;
@@ -44,4 +47,5 @@ export async function sendChunks(port: number, sent: Sent): Promise<{ status: nu
     };
     next(sent.chunks);
   });
+  return await answer.finally(() => agent.destroy());
 }
