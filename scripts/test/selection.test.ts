@@ -84,7 +84,9 @@ describe("the files that differ from the verified tree", () => {
   it("are unknown without a record, for another tree, and for a commit of another history", () => {
     expect(changedSinceVerified(root)).toEqual({ unknown: ".ci/verified is missing" });
     verify(undefined, "0".repeat(40));
-    expect(changedSinceVerified(root)).toEqual({ unknown: `the tree of ${git("rev-parse", "HEAD").slice(0, 12)} is another` });
+    expect(changedSinceVerified(root)).toEqual({
+      unknown: `the tree of ${git("rev-parse", "HEAD").slice(0, 12)} is another`,
+    });
     verify("1".repeat(40), "0".repeat(40));
     expect(changedSinceVerified(root)).toEqual({ unknown: "the commit 111111111111 is not in this clone" });
   });

@@ -502,9 +502,11 @@ fn a_kernel_of_few_blocks_keeps_as_many_threads_active() {
     let m = d.load(&kernel("", "$l: bra $l;"));
     for blocks in [1, 3, 64] {
         let cancel = AtomicBool::new(false);
-        let (worked, active) = (d.engine.worked(), d.engine.active());
         std::thread::scope(|s| {
             let running = s.spawn(|| d.engine.launch(&d.arena, &endless(&m, "k", blocks, 32), &cancel));
+            // On a busy machine the engine's threads begin one after the other.
+            std::thread::sleep(Duration::from_millis(500));
+            let (worked, active) = (d.engine.worked(), d.engine.active());
             std::thread::sleep(Duration::from_millis(400));
             // It still runs: what is under way counts.
             let (worked, active) = (d.engine.worked() - worked, d.engine.active() - active);
