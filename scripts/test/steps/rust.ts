@@ -19,8 +19,8 @@ const artifactSchema = z.object({
   executable: z.string(),
 });
 
-/** Seconds after which a program is ended: one of its tests hangs. The longest take a minute. */
-const LIMIT_S = 600;
+/** Seconds after which a program is ended: one of its tests hangs. The longest take a minute, or four with a compiler. */
+const LIMIT_S = 900;
 /** More failures than this are no accident of timing, and are not run once more. */
 const MOST_RERUN = 3;
 
