@@ -1,5 +1,5 @@
 /**
- * No text is read in time that grows faster than its length: whoever sends it holds up everybody else of the process.
+ * Every text is read in time linear in its length: one that is not holds up all other requests of the process.
  * Each string of each contract reads texts that repeat one piece and end in something else.
  */
 import { readdirSync } from "node:fs";

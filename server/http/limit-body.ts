@@ -6,7 +6,7 @@ import { bodyTooLarge } from "./read-bytes.ts";
 const LINGER_MS = 1_000;
 
 /**
- * Passes at most `maxBytes` of a request's body on to whoever reads it, a library's handler too. Beyond that the client
+ * Passes at most `maxBytes` of a request's body on to its reader, which may be a library's handler. Beyond that the client
  * gets 413 and the connection ends: the reader sees a client that hung up. Call it before the body arrives.
  */
 export function limitBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): void {
@@ -30,7 +30,7 @@ export function limitBody(request: IncomingMessage, response: ServerResponse, ma
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) setImmediate(refuse);
 }
 
-/** By the socket itself: whoever handles the request still owns `response`, and may have begun with it. */
+/** Writes to the socket itself: the request's handler still owns `response`, and may have begun with it. */
 function answerTooLarge(request: IncomingMessage, response: ServerResponse, maxBytes: number): void {
   const { socket } = request;
   // An answer has begun, or another one comes first.

@@ -24,7 +24,7 @@ export type RouteDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType
   summary: string;
   /** What the service asks `authorize` for. */
   action: Action;
-  /** The service answers some inputs to whoever is not signed in, although the action's rule does not. */
+  /** The service answers some inputs without a sign-in, although the action's rule does not. */
   anonymousInput?: true;
   /** Path parameters, query and body together. */
   input: I;
@@ -37,7 +37,7 @@ export type RouteDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType
   csv?: boolean;
 };
 
-/** `signal` aborts when the client goes away and, for a stream, when whoever follows it is signed out. */
+/** `signal` aborts when the client goes away and, for a stream, when its reader is signed out. */
 export type RouteContext = Context & { request: Request; signal: AbortSignal };
 type Answer<O extends z.ZodType> = z.input<O> | Response | AsyncIterable<StreamEvent>;
 export type RouteHandler = ((
