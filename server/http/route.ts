@@ -57,7 +57,7 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
       const { db } = database();
       const principal = await principalFromHeaders(db, request.headers);
       limitToken(principal);
-      // Before anything is read: whoever may not do it costs no more than that answer.
+      // Before the input is read: a caller without the right costs only this answer.
       if (definition.anonymousInput !== true) authorizeBeforeInput(principal, definition.action);
       const input = parse(definition.input, await readInput(request, await at.params));
       const address = clientAddress(request.headers) ?? undefined;
