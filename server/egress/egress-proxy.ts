@@ -1,0 +1,277 @@
+/**
+ * The way out of one workspace: HTTP (absolute form and CONNECT) and SOCKS5 on one Unix socket. Names are resolved and
+ * connections made here, outside the workspace's network namespace, within the workspace's policy. A client is a hostile
+ * tenant: connections, openings and lookups are bounded, and nothing of an answer is kept.
+ */
+import {
+  Agent,
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
+import { connect, createServer, type LookupFunction, type Server, type Socket } from "node:net";
+import { type Duplex, pipeline } from "node:stream";
+import type { EgressPolicy } from "#server/contracts/egress.ts";
+import { WorkQueue } from "#server/work-queue.ts";
+import type { AddressRules } from "./addresses.ts";
+import { type Destination, hostAndPort, judge, type Verdict } from "./judge.ts";
+import { answerSocks, REPLY, readSocksRequest, SocksError } from "./socks.ts";
+import { throughUpstream, type Upstream } from "./upstream.ts";
+
+/** Connections of one workspace at a time; further ones are closed at once. */
+export const MOST_CONNECTIONS = 256;
+/** A client says within this time what it wants. */
+const OPENING_MS = 10_000;
+const CONNECT_MS = 30_000;
+/** Without a byte either way for so long, a connection is closed. */
+const IDLE_MS = 30 * 60_000;
+/** Lookups of one workspace at a time, and those that wait: a slow resolver is not taken by one workspace alone. */
+const LOOKUPS = {
+  maxRunning: 8,
+  maxWaiting: MOST_CONNECTIONS,
+  refusal: "Too many host names are being resolved for this workspace. Try again in a moment.",
+  retryAfterSeconds: 1,
+};
+
+/** A connection that the policy refused. */
+export type Refusal = { host: string; port: number; reason: string };
+
+export type EgressOptions = {
+  rules: AddressRules;
+  /** Asked for each connection, so that a change holds at once. */
+  policy: () => Promise<EgressPolicy> | EgressPolicy;
+  gpuServers: () => ReadonlySet<string>;
+  /** The host's own proxy, where the host has no other way out. */
+  upstream?: Upstream | undefined;
+  onRefused?: (refusal: Refusal) => void;
+  resolve?: Parameters<typeof judge>[0]["resolve"];
+};
+
+export type EgressProxy = { server: Server; close: () => void };
+
+/** A server that is not listening yet; `close` ends all its connections. */
+export function createEgressProxy(options: EgressOptions): EgressProxy {
+  return new Proxy(options);
+}
+
+/** Reason, status and sentence of a connection that was not made. */
+class Unreachable extends Error {
+  readonly status: 400 | 403 | 502 | 504;
+
+  constructor(status: 400 | 403 | 502 | 504, sentence: string) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+type Route = { destination: Destination; lookup: LookupFunction | undefined };
+
+class Proxy implements EgressProxy {
+  readonly server: Server;
+  readonly #http: HttpServer;
+  readonly #options: EgressOptions;
+  readonly #open = new Set<Duplex>();
+  readonly #lookups = new WorkQueue(LOOKUPS);
+
+  constructor(options: EgressOptions) {
+    this.#options = options;
+    this.#http = createHttpServer({ headersTimeout: OPENING_MS, requestTimeout: 0, keepAliveTimeout: OPENING_MS });
+    this.#http.on("request", (request: IncomingMessage, response: ServerResponse) => {
+      void this.#forward(request, response);
+    });
+    this.#http.on("connect", (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      void this.#tunnel(request, socket, head);
+    });
+    this.#http.on("clientError", (_error, socket) => socket.destroy());
+    this.server = createServer({ allowHalfOpen: true }, (socket) => this.#greet(socket));
+    this.server.maxConnections = MOST_CONNECTIONS;
+  }
+
+  close(): void {
+    this.server.close();
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  /** The first byte tells SOCKS5 from HTTP. */
+  #greet(socket: Socket): void {
+    this.#keep(socket);
+    socket.setTimeout(OPENING_MS, () => socket.destroy());
+    socket.once("readable", () => {
+      const first = socket.read(1) as Buffer | null;
+      if (first === null) return socket.destroy();
+      socket.unshift(first);
+      if (first[0] === 5) void this.#socks(socket);
+      else this.#http.emit("connection", socket);
+    });
+  }
+
+  /** Ends with the proxy, and no error of a peer ends the process. */
+  #keep(socket: Duplex): void {
+    this.#open.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => this.#open.delete(socket));
+  }
+
+  async #socks(client: Socket): Promise<void> {
+    try {
+      const destination = await readSocksRequest(client);
+      const server = await this.#connect(destination);
+      answerSocks(client, REPLY.done);
+      this.#join(client, server);
+    } catch (error) {
+      if (error instanceof Unreachable) {
+        answerSocks(client, error.status === 403 ? REPLY.notAllowed : REPLY.hostUnreachable);
+      } else if (!(error instanceof SocksError)) {
+        answerSocks(client, REPLY.failed);
+      }
+      client.end();
+    }
+  }
+
+  async #tunnel(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
+    try {
+      const server = await this.#connect(destinationOf(`http://${request.url ?? ""}`, undefined));
+      client.write("HTTP/1.1 200 Connection established\r\n\r\n");
+      if (head.length > 0) client.unshift(head);
+      this.#join(client, server);
+    } catch (error) {
+      const { status, message } = unreachable(error);
+      const body = `${message}\n`;
+      // Programs show the reason of the status line, and few show a body.
+      const lines = [
+        `HTTP/1.1 ${status} ${message.replaceAll(/[^ -~]/g, "?")}`,
+        "content-type: text/plain; charset=utf-8",
+        `content-length: ${Buffer.byteLength(body)}`,
+        "connection: close",
+      ];
+      client.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
+    }
+  }
+
+  /** A plain `http://` request, which clients send to a proxy with the whole URL in its first line. */
+  async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const url = URL.parse(request.url ?? "");
+      if (url?.protocol !== "http:") {
+        throw new Unreachable(400, "This is the way out of a workspace: a proxy for http:// and CONNECT.");
+      }
+      const { destination, lookup } = await this.#route(destinationOf(url.href, 80));
+      const { upstream } = this.#options;
+      const isThrough = upstream?.covers(destination.host) === true;
+      const onward = httpRequest({
+        ...(isThrough ? upstream.address : { host: bare(destination.host), port: destination.port, lookup }),
+        method: request.method,
+        path: isThrough ? url.href : `${url.pathname}${url.search}`,
+        headers: { ...withoutHops(request.headers), ...(isThrough ? upstream.headers : {}), host: url.host },
+        setHost: false,
+        agent: new Agent({ keepAlive: false }),
+        timeout: IDLE_MS,
+      });
+      response.once("close", () => onward.destroy());
+      onward.once("timeout", () => onward.destroy());
+      const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+        onward.once("response", resolve).once("error", reject);
+        pipeline(request, onward, () => undefined);
+      });
+      response.writeHead(answer.statusCode ?? 502, answer.statusMessage, withoutHops(answer.headers));
+      pipeline(answer, response, () => undefined);
+    } catch (error) {
+      const { status, message } = unreachable(error);
+      if (response.headersSent) return void response.destroy();
+      response.writeHead(status, { "content-type": "text/plain; charset=utf-8", connection: "close" });
+      response.end(`${message}\n`);
+    }
+  }
+
+  /** Where a request may go; throws `Unreachable` with the rule. */
+  async #route(destination: Destination): Promise<Route> {
+    const { rules, gpuServers, upstream, resolve, onRefused } = this.#options;
+    const policy = await this.#options.policy();
+    const input = { destination, policy, rules, gpuServers: gpuServers(), resolve };
+    const verdict: Verdict = await this.#lookups.run(() => judge(input));
+    if ("refused" in verdict) {
+      onRefused?.({ ...destination, reason: verdict.refused });
+      throw new Unreachable(403, verdict.refused);
+    }
+    if ("unknown" in verdict) {
+      // Behind a proxy the host itself may know no names of the internet; then the proxy alone knows them.
+      if (upstream?.resolves(destination.host, policy) === true) return { destination, lookup: undefined };
+      throw new Unreachable(502, verdict.unknown);
+    }
+    const { addresses } = verdict;
+    const lookup: LookupFunction = (_host, asked, done) => {
+      const [first = { address: "", family: 4 }] = addresses;
+      if (asked.all === true) done(null, addresses);
+      else done(null, first.address, first.family);
+    };
+    return { destination, lookup };
+  }
+
+  async #connect(asked: Destination): Promise<Socket> {
+    const { destination, lookup } = await this.#route(asked);
+    const { upstream } = this.#options;
+    const { host, port } = destination;
+    if (upstream?.covers(host) === true) return await throughUpstream(upstream, hostAndPort(destination), CONNECT_MS);
+    const socket = connect({ host: bare(host), port, lookup, allowHalfOpen: true });
+    await new Promise<void>((resolve, reject) => {
+      socket.setTimeout(CONNECT_MS, () => reject(new Unreachable(504, `${host} does not answer.`)));
+      socket.once("connect", resolve).once("error", reject);
+    }).catch((error: unknown) => {
+      socket.destroy();
+      throw error;
+    });
+    return socket;
+  }
+
+  #join(client: Socket, server: Socket): void {
+    this.#keep(server);
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      from.setTimeout(IDLE_MS, () => from.destroy());
+      from.setNoDelay?.(true);
+      pipeline(from, to, () => {
+        // One direction that ended in order leaves the other open.
+        if (from.errored !== null || to.errored !== null) for (const each of [from, to]) each.destroy();
+      });
+    }
+  }
+}
+
+/** Host and port of a URL or of `host:port` behind `http://`; `port` where none is named. */
+function destinationOf(text: string, port: number | undefined): Destination {
+  const match = /^http:\/\/(?:[^/@]*@)?(\[[0-9a-fA-F:.]{2,45}\]|[^/:?#[\]]{1,255})(?::(\d{1,5}))?(?:[/?#]|$)/.exec(
+    text,
+  );
+  const named = match?.[2] === undefined ? port : Number(match[2]);
+  if (match?.[1] === undefined || named === undefined || named < 1 || named > 65_535) {
+    throw new Unreachable(400, "A connection needs a host and a port.");
+  }
+  return { host: match[1], port: named };
+}
+
+const bare = (host: string): string => host.replace(/^\[(.*)\]$/, "$1");
+
+function unreachable(error: unknown): Unreachable {
+  if (error instanceof Unreachable) return error;
+  return new Unreachable(
+    502,
+    `The connection could not be made: ${error instanceof Error ? error.message : "unknown"}.`,
+  );
+}
+
+/** Headers that hold for one connection alone (RFC 9110, 7.6.1), and what is meant for a proxy. */
+function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const named = String(headers.connection ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim());
+  const hops = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", ...named]);
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !hops.has(name) && !name.startsWith("proxy-auth")),
+  );
+}

@@ -1,0 +1,96 @@
+/** The opening of a SOCKS5 connection (RFC 1928): no authentication, CONNECT alone. */
+import type { Socket } from "node:net";
+import type { Destination } from "./judge.ts";
+
+const VERSION = 5;
+const CONNECT = 1;
+const NO_AUTHENTICATION = 0;
+const NOT_ACCEPTABLE = 0xff;
+/** Longest opening: a greeting of 257 bytes and a request of 262. */
+const LONGEST = 1024;
+
+/** Answers of a SOCKS5 server to a request. */
+export const REPLY = { done: 0, failed: 1, notAllowed: 2, hostUnreachable: 4, unknownCommand: 7, unknownAddress: 8 };
+
+/** The error of an opening that is no SOCKS5; the client has had its answer. */
+export class SocksError extends Error {}
+
+/** Reads greeting and request, answers the greeting, and leaves `socket` paused with what came after the request. */
+export async function readSocksRequest(socket: Socket): Promise<Destination> {
+  const reader = new Reader(socket);
+  try {
+    const [version = 0, methods = 0] = await reader.take(2);
+    if (version !== VERSION) throw new SocksError("not SOCKS5");
+    const offered = await reader.take(methods);
+    const suits = offered.includes(NO_AUTHENTICATION);
+    socket.write(Buffer.from([VERSION, suits ? NO_AUTHENTICATION : NOT_ACCEPTABLE]));
+    if (!suits) throw new SocksError("the client wants to authenticate");
+    const [again = 0, command = 0, , kind = 0] = await reader.take(4);
+    if (again !== VERSION) throw new SocksError("not SOCKS5");
+    const host = await readHost(reader, kind);
+    const port = (await reader.take(2)).readUInt16BE();
+    if (command !== CONNECT) throw refused(socket, REPLY.unknownCommand, "only CONNECT is known");
+    if (host === undefined) throw refused(socket, REPLY.unknownAddress, "unknown kind of address");
+    return { host, port };
+  } finally {
+    reader.close();
+  }
+}
+
+/** Tells the client how its request went; the address that a server may name with it is left empty. */
+export function answerSocks(socket: Socket, reply: number): void {
+  socket.write(Buffer.from([VERSION, reply, 0, 1, 0, 0, 0, 0, 0, 0]));
+}
+
+function refused(socket: Socket, reply: number, why: string): SocksError {
+  answerSocks(socket, reply);
+  return new SocksError(why);
+}
+
+async function readHost(reader: Reader, kind: number): Promise<string | undefined> {
+  if (kind === 1) return (await reader.take(4)).join(".");
+  if (kind === 3) {
+    const [length = 0] = await reader.take(1);
+    return (await reader.take(length)).toString("latin1");
+  }
+  if (kind !== 4) return undefined;
+  const bytes = await reader.take(16);
+  return Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16)).join(":");
+}
+
+/** Takes exact numbers of bytes from a socket, and puts back what was read beyond them. */
+class Reader {
+  readonly #socket: Socket;
+  #taken = 0;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  async take(bytes: number): Promise<Buffer> {
+    this.#taken += bytes;
+    if (this.#taken > LONGEST) throw new SocksError("the opening is too long");
+    if (bytes === 0) return Buffer.alloc(0);
+    for (;;) {
+      const part = this.#socket.read(bytes) as Buffer | null;
+      if (part !== null && part.length === bytes) return part;
+      if (part !== null || this.#socket.readableEnded || this.#socket.destroyed)
+        throw new SocksError("the client left");
+      await this.#readable();
+    }
+  }
+
+  close(): void {
+    this.#socket.pause();
+  }
+
+  async #readable(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        for (const event of ["readable", "end", "close"] as const) this.#socket.off(event, done);
+        resolve();
+      };
+      for (const event of ["readable", "end", "close"] as const) this.#socket.once(event, done);
+    });
+  }
+}

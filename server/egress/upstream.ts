@@ -1,0 +1,66 @@
+/** The host's own proxy (`HTTPS_PROXY`, `NO_PROXY`), where the host has no other way out. */
+import { request } from "node:http";
+import { isIP, type Socket } from "node:net";
+import type { EgressPolicy } from "#server/contracts/egress.ts";
+
+export type Upstream = {
+  address: { host: string; port: number };
+  headers: Record<string, string>;
+  /** Whether connections to this host go through the proxy. */
+  covers: (host: string) => boolean;
+  /** Whether the proxy may resolve a name that the host cannot: only where the policy is about names. */
+  resolves: (host: string, policy: EgressPolicy) => boolean;
+};
+
+/** The proxy that the environment names; undefined when none is named, or one that is not spoken to by HTTP. */
+export function upstreamOf(environment: NodeJS.ProcessEnv): Upstream | undefined {
+  const { HTTPS_PROXY, https_proxy = HTTPS_PROXY, HTTP_PROXY, http_proxy = HTTP_PROXY } = environment;
+  const url = URL.parse(https_proxy || http_proxy || "");
+  if (url?.protocol !== "http:") return undefined;
+  const without = (environment.no_proxy ?? environment.NO_PROXY ?? "")
+    .split(",")
+    .map((entry) =>
+      entry
+        .trim()
+        .toLowerCase()
+        .replace(/^\*?\./, ""),
+    )
+    .filter((entry) => entry !== "");
+  const covers = (host: string) => {
+    const name = host.toLowerCase();
+    return !without.some((entry) => entry === "*" || name === entry || name.endsWith(`.${entry}`));
+  };
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  return {
+    address: { host: url.hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(url.port || 80) },
+    headers:
+      url.username === "" ? {} : { "proxy-authorization": `Basic ${Buffer.from(credentials).toString("base64")}` },
+    covers,
+    resolves: (host, policy) => covers(host) && isIP(host) === 0 && isAllowedByName(host.toLowerCase(), policy),
+  };
+}
+
+function isAllowedByName(name: string, { mode, allow }: EgressPolicy): boolean {
+  // A single label is a name of the host's own network.
+  if (mode === "all") return name.includes(".");
+  return allow.some((entry) => (entry.startsWith("*.") ? name.endsWith(entry.slice(1)) : entry === name));
+}
+
+/** A connection through the proxy to `target` (`host:port`). */
+export async function throughUpstream(upstream: Upstream, target: string, timeoutMs: number): Promise<Socket> {
+  const { address, headers } = upstream;
+  const asked = request({ ...address, headers, method: "CONNECT", path: target, agent: false, timeout: timeoutMs });
+  return await new Promise<Socket>((resolve, reject) => {
+    asked.once("connect", (answer, socket: Socket, head) => {
+      if (answer.statusCode !== 200) {
+        socket.destroy();
+        return reject(new Error(`the host's proxy answered ${answer.statusCode}`));
+      }
+      if (head.length > 0) socket.unshift(head);
+      resolve(socket);
+    });
+    asked.once("timeout", () => asked.destroy(new Error("the host's proxy does not answer")));
+    asked.once("error", reject).once("response", () => reject(new Error("the host's proxy knows no CONNECT")));
+    asked.end();
+  });
+}
