@@ -54,7 +54,7 @@ export type EgressProxy = { server: Server; close: () => void };
 
 /** A server that is not listening yet; `close` ends all its connections. */
 export function createEgressProxy(options: EgressOptions): EgressProxy {
-  return new Proxy(options);
+  return new WayOut(options);
 }
 
 /** Reason, status and sentence of a connection that was not made. */
@@ -69,7 +69,7 @@ class Unreachable extends Error {
 
 type Route = { destination: Destination; lookup: LookupFunction | undefined };
 
-class Proxy implements EgressProxy {
+class WayOut implements EgressProxy {
   readonly server: Server;
   readonly #http: HttpServer;
   readonly #options: EgressOptions;

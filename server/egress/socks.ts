@@ -61,6 +61,8 @@ async function readHost(reader: Reader, kind: number): Promise<string | undefine
 /** Takes exact numbers of bytes from a socket, and puts back what was read beyond them. */
 class Reader {
   readonly #socket: Socket;
+  /** Read from the socket and not taken; the socket itself is always read to its end, so that waiting costs nothing. */
+  #rest = Buffer.alloc(0);
   #taken = 0;
 
   constructor(socket: Socket) {
@@ -70,18 +72,20 @@ class Reader {
   async take(bytes: number): Promise<Buffer> {
     this.#taken += bytes;
     if (this.#taken > LONGEST) throw new SocksError("the opening is too long");
-    if (bytes === 0) return Buffer.alloc(0);
-    for (;;) {
-      const part = this.#socket.read(bytes) as Buffer | null;
-      if (part !== null && part.length === bytes) return part;
-      if (part !== null || this.#socket.readableEnded || this.#socket.destroyed)
-        throw new SocksError("the client left");
-      await this.#readable();
+    while (this.#rest.length < bytes) {
+      const more = this.#socket.read() as Buffer | null;
+      if (more !== null) this.#rest = Buffer.concat([this.#rest, more]);
+      else if (this.#socket.readableEnded || this.#socket.destroyed) throw new SocksError("the client left");
+      else await this.#readable();
     }
+    const part = this.#rest.subarray(0, bytes);
+    this.#rest = this.#rest.subarray(bytes);
+    return part;
   }
 
   close(): void {
     this.#socket.pause();
+    if (this.#rest.length > 0 && !this.#socket.readableEnded) this.#socket.unshift(this.#rest);
   }
 
   async #readable(): Promise<void> {

@@ -3,7 +3,7 @@
  * `authorize()`, where to is the workspace's row, and everything a request says about either is thrown away.
  */
 import { once } from "node:events";
-import { Agent, createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { eq } from "drizzle-orm";
@@ -13,6 +13,7 @@ import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { limitBody } from "#server/http/limit-body.ts";
+import { addressOf, WorkspaceAgent } from "#server/jupyter/endpoint.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
@@ -74,7 +75,7 @@ class Handler {
   readonly #database: OpenDatabase;
   readonly #options: GatewayOptions;
   readonly #secure: boolean;
-  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 64 });
+  readonly #agent = new WorkspaceAgent({ keepAlive: true, maxFreeSockets: 64 });
   readonly #web: ProxyServer;
   readonly #sockets: ProxyServer;
   readonly #activity = new Map<string, number>();
@@ -87,7 +88,8 @@ class Handler {
     // The Host header stays the workspace's own, so that Jupyter's own check of the Origin holds too.
     this.#web = createProxyServer({ changeOrigin: false, xfwd: false, agent: this.#agent });
     this.#web.on("proxyRes", (answer) => guardResponse(answer.headers));
-    this.#sockets = createProxyServer({ changeOrigin: false, xfwd: false, ws: true });
+    const once = new WorkspaceAgent({ keepAlive: false });
+    this.#sockets = createProxyServer({ changeOrigin: false, xfwd: false, ws: true, agent: once });
     this.#sockets.on("proxyReqWs", (toServer, _, socket) =>
       toServer.once("upgrade", (answer, from) => {
         guardResponse(answer.headers);
@@ -118,7 +120,7 @@ class Handler {
       const forget = this.connections.add(request.socket, found.target);
       response.once("close", forget);
       prepareRequest(request, found.target.workspace.serverToken ?? "");
-      this.#web.web(request, response, { target: found.target.endpoint }, (error) => {
+      this.#web.web(request, response, { target: targetOf(found.target) }, (error) => {
         this.#options.log.debug({ err: error, workspaceId }, "workspace did not answer");
         const problem = notAnswering(found.target.workspace.name, this.#options.portalUrl, workspaceId);
         answerProblem(request, response, problem);
@@ -143,7 +145,7 @@ class Handler {
       if (socket.destroyed) return;
       this.connections.add(socket, found.target);
       prepareRequest(request, found.target.workspace.serverToken ?? "");
-      this.#sockets.ws(request, socket, head, { target: found.target.endpoint }, () => {
+      this.#sockets.ws(request, socket, head, { target: targetOf(found.target) }, () => {
         refuseUpgrade(socket, notAnswering(found.target.workspace.name, this.#options.portalUrl, workspaceId));
       });
     } catch (error) {
@@ -225,6 +227,11 @@ class Handler {
       .where(eq(workspaces.id, workspaceId))
       .catch(() => this.#activity.delete(workspaceId));
   }
+}
+
+/** A workspace's server, as the proxy takes it. */
+function targetOf({ endpoint }: Target) {
+  return { protocol: "http:", ...addressOf(endpoint) };
 }
 
 /**

@@ -1,25 +1,31 @@
 import { ServerConnection } from "@jupyterlab/services";
 import WebSocket from "ws";
+import { baseUrlOf, fetchOf, WorkspaceAgent } from "./endpoint.ts";
 
 const LONGEST_ANSWER = 4096;
+/** Longest message of a WebSocket, bytes; outputs of a cell come in several. */
+const LONGEST_MESSAGE = 16 * 1024 * 1024;
 
 export type JupyterServer = { endpoint: string; token: string };
 
 /** How the Jupyter client library reaches a server. */
 export function serverSettings({ endpoint, token }: JupyterServer): ServerConnection.ISettings {
   const authorization = `token ${token}`;
+  const baseUrl = baseUrlOf(endpoint);
   /** The token goes into a header; the library itself would put it into the URL, and so into logs. */
   class TokenSocket extends WebSocket {
     constructor(url: string | URL, protocols?: string | string[]) {
-      super(url, protocols, { headers: { authorization } });
+      const agent = new WorkspaceAgent({ keepAlive: false }, endpoint);
+      super(url, protocols, { headers: { authorization }, agent, maxPayload: LONGEST_MESSAGE, handshakeTimeout: 30_000 });
     }
   }
   return ServerConnection.makeSettings({
-    baseUrl: endpoint,
-    wsUrl: endpoint.replace(/^http/, "ws"),
+    baseUrl,
+    wsUrl: baseUrl.replace(/^http/, "ws"),
     token: "",
     appendToken: false,
     init: { headers: { authorization } },
+    fetch: fetchOf(endpoint),
     WebSocket: TokenSocket as unknown as typeof globalThis.WebSocket,
   });
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { baseUrlOf, fetchOf } from "./endpoint.ts";
 
 /**
  * Settles when the Jupyter server answers to its token. `stillRuns` is asked between attempts, so that a server that
@@ -9,20 +10,18 @@ export async function waitForServer(
   options: { stillRuns: () => Promise<boolean>; timeoutMs: number; signal: AbortSignal },
 ): Promise<void> {
   const deadline = Date.now() + options.timeoutMs;
+  const ask = fetchOf(server.endpoint);
   while (Date.now() < deadline) {
     options.signal.throwIfAborted();
-    const status = await fetch(`${server.endpoint}/api/status`, {
+    const status = await ask(`${baseUrlOf(server.endpoint)}/api/status`, {
       headers: { authorization: `token ${server.token}` },
       signal: AbortSignal.timeout(2_000),
     }).then(
-      async (answer) => {
-        await answer.body?.cancel();
-        return answer.status;
-      },
+      (answer) => answer.status,
       () => undefined,
     );
     if (status === 200) return;
-    if (status === 401 || status === 403) throw new Error("Another program answers on the port of the Jupyter server.");
+    if (status === 401 || status === 403) throw new Error("Another program answers in place of the Jupyter server.");
     if (!(await options.stillRuns())) throw new Error("The Jupyter server ended while it started.");
     await sleep(40);
   }

@@ -2,21 +2,26 @@
 import type { WorkspaceSpec } from "./launcher.ts";
 import type { Layout } from "./layout.ts";
 
-export type Listening = { address: string; port: number };
+/** A TCP port in a pod, whose network is its own; a Unix socket on this machine. */
+export type Listening = { address: string; port: number } | { socket: string };
 
 /** The token is not here: argv is readable to every process of the machine. */
-export function jupyterCommand(layout: Layout, { address, port }: Listening): string[] {
+export function jupyterCommand(layout: Layout, listening: Listening): string[] {
   return [
     `${layout.environment}/bin/python`,
     ...["-m", "jupyterlab"],
     "--no-browser",
-    `--ServerApp.ip=${address}`,
-    `--ServerApp.port=${port}`,
-    "--ServerApp.port_retries=0",
+    ...listeningOptions(listening),
     "--ServerApp.base_url=/",
     "--ServerApp.allow_remote_access=True",
     `--ServerApp.root_dir=${layout.home}`,
   ];
+}
+
+function listeningOptions(listening: Listening): string[] {
+  if ("socket" in listening) return [`--ServerApp.sock=${listening.socket}`, "--ServerApp.sock_mode=0600"];
+  const { address, port } = listening;
+  return [`--ServerApp.ip=${address}`, `--ServerApp.port=${port}`, "--ServerApp.port_retries=0"];
 }
 
 /** What Sluice sets for the processes of a workspace; what their owner has set comes before it and cannot replace it. */

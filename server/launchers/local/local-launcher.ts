@@ -8,7 +8,7 @@ import { mkdir, open, readFile, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { freePort } from "#server/free-port.ts";
+import { unixEndpoint } from "#server/jupyter/endpoint.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import type {
   DatasetMount,
@@ -26,6 +26,7 @@ import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.
 import { type BuiltEnvironment, environmentForWorkspace, environmentState } from "./environment.ts";
 import { layDefinition } from "./lock-definition.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
+import { FORWARDER, FORWARDER_INSIDE, INSIDE, wayOutCommand } from "./network.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
 import { usageOfTrees } from "./usage.ts";
 import { workspaceEnvironment } from "./workspace-environment.ts";
@@ -52,7 +53,8 @@ const handleSchema = z.object({
   /** The sandbox's first process; when it ends, the kernel ends all others in it. */
   pid: z.int().positive(),
   startTime: z.int(),
-  port: z.int().positive(),
+  /** The Unix socket that its Jupyter server listens on, on the host. */
+  socket: z.string(),
   isolated: z.boolean(),
   /** The environment's folder, which must stay while this runs; older handles do not name it. */
   environment: z.string().default(""),
@@ -181,7 +183,9 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
   const owner = mode?.asRoot ? uid : undefined;
   const links = mode === undefined ? datasets : [];
   await prepareFiles({ paths, layout, environment, credential: spec.credential, owner, insideUid, links });
-  const port = await freePort();
+  // Of this run alone: what is open to an earlier server is seen to be another one's.
+  const socket = `jupyter-${spec.generation}.sock`;
+  const python = `${layout.environment}/bin/python`;
   const ready = `${layout.run}/started`;
   // Only where nothing isolates and the installation itself runs as root.
   const asRoot = process.getuid?.() === 0 ? ["--ServerApp.allow_root=True"] : [];
@@ -192,7 +196,8 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
     `${layout.run}/overlay`,
     layout.packages,
     layout.datasets,
-    ...jupyterCommand(layout, { address: "127.0.0.1", port }),
+    mode === undefined ? "" : wayOutCommand(python),
+    ...jupyterCommand(layout, { socket: path.join(mode === undefined ? short.run : layout.run, socket) }),
     ...asRoot,
   ];
   const mounts: Mount[] = [
@@ -200,6 +205,9 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
     { from: environment.path, to: layout.environment },
     { from: JUPYTER_CONFIG, to: layout.jupyterConfig },
     { from: INIT, to: INIT_INSIDE },
+    { from: FORWARDER, to: FORWARDER_INSIDE },
+    { from: paths.broker, to: INSIDE.broker },
+    { from: paths.egress, to: INSIDE.egress },
     { from: path.join(paths.etc, "passwd"), to: "/etc/passwd" },
     { from: path.join(paths.etc, "group"), to: "/etc/group" },
     { from: paths.home, to: layout.home, writable: true },
@@ -213,14 +221,14 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
   const [program = "unshare", ...args] =
     mode === undefined
       ? command
-      : sandboxCommand({ mode, root: paths.root, uid, mounts, command: command.with(1, INIT_INSIDE) });
+      : sandboxCommand({ mode, root: paths.root, uid, mounts, python, command: command.with(1, INIT_INSIDE) });
 
   const log = await open(paths.log, "w", 0o600);
   try {
     const child = spawn(program, args, {
       cwd: "/",
       detached: true,
-      env: workspaceEnvironment(spec, layout, environment) as NodeJS.ProcessEnv,
+      env: workspaceEnvironment(spec, layout, environment, mode === undefined ? "host" : "own") as NodeJS.ProcessEnv,
       stdio: ["ignore", log.fd, log.fd],
     });
     const failure = new Promise<never>((_, reject) => {
@@ -236,7 +244,7 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
       launcher: "local",
       generation: spec.generation,
       ...first,
-      port,
+      socket: path.join(paths.run, socket),
       isolated: mode !== undefined,
       environment: path.basename(environment.path),
     };
@@ -304,7 +312,7 @@ async function readHandle(paths: WorkspacePaths): Promise<LocalHandle | undefine
 }
 
 function asRunning(handle: LocalHandle): RunningWorkspace {
-  return { endpoint: `http://127.0.0.1:${handle.port}`, handle };
+  return { endpoint: unixEndpoint(handle.socket), handle };
 }
 
 /** Makes the folder that holds all workspaces, and the one where datasets lie unless the operator says otherwise. */

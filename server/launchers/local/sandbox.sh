@@ -1,14 +1,15 @@
 #!/bin/sh
 # Builds a workspace's own view of the machine and becomes the given command in it, without any privilege.
-# Runs as first process of new mount, pid and ipc namespaces, with the right to mount in them.
-# usage: sandbox.sh ROOT UID USERNS OPERATION... -- COMMAND...
+# Runs as first process of new mount, pid, ipc and network namespaces, with the right to change them.
+# usage: sandbox.sh ROOT UID USERNS PYTHON OPERATION... -- COMMAND...
 #   ROOT       an empty folder of the host that becomes the mount point of the new root
 #   UID        the host's user id to run as, or "same"
 #   USERNS     "yes": end in a user namespace of its own as user 1000
+#   PYTHON     an interpreter that starts the loopback where the system has no ip(8)
 #   OPERATION  ro SOURCE TARGET | rw SOURCE TARGET | link TEXT TARGET | dir TARGET
 set -eu
-root=$1 uid=$2 userns=$3
-shift 3
+root=$1 uid=$2 userns=$3 python=$4
+shift 4
 
 place() { # makes the mount point $2 for the source $1
   if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root${2%/*}" && : >"$root$2"; fi
@@ -64,6 +65,10 @@ cd /
 umount -l /.host
 rmdir /.host
 mount -o remount,bind,ro,nosuid,nodev /
+
+# The network is a loopback of its own and nothing else. SIOCSIFFLAGS (0x8914) sets IFF_UP (1) on `lo`.
+ip link set lo up 2>/dev/null || "$python" -I -S -c 'import fcntl, socket, struct
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh22x", b"lo", 1))'
 
 # From here on there is no way back: no capability, no set-uid program, nothing of the host below any path.
 if [ "$uid" = same ]; then

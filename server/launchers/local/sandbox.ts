@@ -66,18 +66,20 @@ export type SandboxCommand = {
   uid: number;
   mounts: Mount[];
   command: string[];
+  /** A Python interpreter, as the sandbox sees it, for systems without ip(8). */
+  python?: string;
 };
 
 /** Program and arguments that run `command` in the sandbox. */
-export function sandboxCommand({ mode, root, uid, mounts, command }: SandboxCommand): string[] {
+export function sandboxCommand({ mode, root, uid, mounts, command, python = "python3" }: SandboxCommand): string[] {
   // Without root, the right to mount comes from a user namespace in which we are root.
   const user = mode.asRoot ? [] : ["--user", "--map-root-user"];
   const operations = mounts.flatMap((mount) => [mount.writable ? "rw" : "ro", mount.from, mount.to]);
   return [
     "unshare",
     ...user,
-    ...["--mount", "--pid", "--ipc", "--fork", "--kill-child", "--"],
-    ...["sh", SCRIPT, root, mode.asRoot ? String(uid) : "same", mode.userNamespace ? "yes" : "no"],
+    ...["--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--"],
+    ...["sh", SCRIPT, root, mode.asRoot ? String(uid) : "same", mode.userNamespace ? "yes" : "no", python],
     ...systemOperations(),
     ...operations,
     "--",

@@ -5,16 +5,14 @@ import { jupyterVariables } from "#server/launchers/jupyter-process.ts";
 import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
+import { BROKER_SOCKET, INSIDE, WAY_OUT_PORT } from "./network.ts";
 import { frameworkConditions, frameworkVariables, readFrameworkSettings } from "./framework-variables.ts";
+
+/** How the host reaches the internet; a workspace with a network of its own has another way. */
+const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
 /** Of the installation's own variables only these: how to reach package indexes, and how to show time and text. */
 const PASSED_ON = [
-  "HTTP_PROXY",
-  "HTTPS_PROXY",
-  "NO_PROXY",
-  "http_proxy",
-  "https_proxy",
-  "no_proxy",
   "PIP_CERT",
   "PIP_DEFAULT_TIMEOUT",
   "PIP_EXTRA_INDEX_URL",
@@ -30,8 +28,10 @@ export function workspaceEnvironment(
   spec: WorkspaceSpec,
   layout: Layout,
   environment: BuiltEnvironment,
+  network: "own" | "host",
 ): Record<string, string> {
-  const passedOn = Object.fromEntries(PASSED_ON.map((name) => [name, process.env[name]]));
+  const names = network === "own" ? PASSED_ON : [...PASSED_ON, ...PROXIES];
+  const passedOn = Object.fromEntries(names.map((name) => [name, process.env[name]]));
   const sluice = `lib/python${environment.pythonVersion}/site-packages/sluice_gpu`;
   const libraries = path.join(environment.path, sluice, "lib");
   const frameworks = frameworkVariables(readFrameworkSettings(path.join(environment.path, sluice)), {
@@ -40,17 +40,34 @@ export function workspaceEnvironment(
   });
   return {
     ...definedOnly(passedOn),
+    ...(network === "own" ? wayOutVariables() : {}),
     ...frameworks,
     ...environment.env,
     // Before what Sluice sets itself, so that none of that can be replaced.
     ...spec.variables,
     ...jupyterVariables(spec, layout),
+    ...(network === "own" ? { SLUICE_BROKER_URL: BROKER_INSIDE, SLUICE_GPUD_PROXY: `127.0.0.1:${WAY_OUT_PORT}` } : {}),
     // Programs other than Python find the CUDA libraries here; Python has a start-up hook of its own.
     LD_LIBRARY_PATH: `${layout.environment}/${sluice}/lib`,
     // Large copies to a GPU of this machine go through memory that both sides share.
     SLUICE_GPUD_SOCKETS: layout.gpuds,
     JUPYTER_TOKEN: spec.serverToken,
   };
+}
+
+/** The broker's socket in a sandbox, in the spelling that jupyter_server and requests-unixsocket have for it. */
+const BROKER_INSIDE = `http+unix://${encodeURIComponent(`${INSIDE.broker}/${BROKER_SOCKET}`)}`;
+
+/** In both spellings: some programs know one alone. */
+function wayOutVariables(): Record<string, string> {
+  const proxy = `http://127.0.0.1:${WAY_OUT_PORT}`;
+  const values = { http_proxy: proxy, https_proxy: proxy, all_proxy: proxy, no_proxy: "localhost,127.0.0.1,::1" };
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => [
+      [name, value],
+      [name.toUpperCase(), value],
+    ]),
+  );
 }
 
 function definedOnly(values: Record<string, string | undefined>): Record<string, string> {

@@ -8,6 +8,7 @@ import path from "node:path";
 import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
 import { writeExamples } from "./examples.ts";
+import { brokerFolder, egressFolderOf } from "./network.ts";
 
 export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");
 
@@ -26,6 +27,8 @@ export function workspacePaths(stateDir: string, id: string) {
     packages: at("packages"),
     run: at("run"),
     gpuds: gpudSockets(stateDir),
+    broker: brokerFolder(stateDir),
+    egress: egressFolderOf(stateDir, id),
     tmp: at("tmp"),
     etc: at("etc"),
     root: at("root"),
@@ -58,7 +61,7 @@ export type PrepareInput = {
 export async function prepareFiles(input: PrepareInput): Promise<void> {
   const { paths, layout, environment, owner } = input;
   await mkdir(paths.base, { recursive: true, mode: 0o700 });
-  await mkdir(paths.gpuds, { recursive: true });
+  for (const folder of [paths.gpuds, paths.broker, paths.egress]) await mkdir(folder, { recursive: true, mode: 0o755 });
   const firstStart = !existsSync(paths.home);
   await mkdir(paths.home, { recursive: true, mode: 0o700 });
   if (firstStart) await writeExamples(path.join(paths.home, "examples"), environment);
@@ -163,6 +166,7 @@ export async function removeFiles(paths: WorkspacePaths): Promise<void> {
       if (entry.isDirectory()) await makeWritable(path.join(folder, entry.name));
     }
   };
+  await rm(paths.egress, { recursive: true, force: true });
   if (!existsSync(paths.base)) return;
   if (process.getuid?.() !== 0) await makeWritable(paths.base);
   await rm(paths.base, { recursive: true, force: true });

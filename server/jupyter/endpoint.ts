@@ -1,0 +1,125 @@
+/**
+ * Reaching a workspace's Jupyter server: `http://HOST:PORT` in a pod, `unix:PATH` on this machine. What answers there is
+ * its user's program, so an answer is bounded in bytes and time, and nothing that it names is followed.
+ */
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { Agent, type AgentOptions, type IncomingMessage, type RequestOptions, request } from "node:http";
+import { connect, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+
+/** Opens the file itself, without reading it (Linux; open(2)). */
+const O_PATH = 0o10000000;
+/** Longest answer that is read, bytes: lists of kernels, sessions and files. */
+const LONGEST_ANSWER = 4 * 1024 * 1024;
+/** An answer is complete within this time. */
+const ANSWER_MS = 30_000;
+/** Answers without a body (RFC 9110). */
+const WITHOUT_BODY = [204, 205, 304];
+
+const UNIX = "unix:";
+
+/** The endpoint of a server that listens on a Unix socket. */
+export function unixEndpoint(file: string): string {
+  return `${UNIX}${file}`;
+}
+
+/** Host and port, or socket, as Node's HTTP client and the gateway's proxy take them. */
+export function addressOf(endpoint: string): { socketPath: string; host: string } | { host: string; port: number } {
+  if (endpoint.startsWith(UNIX)) return { socketPath: endpoint.slice(UNIX.length), host: "workspace" };
+  const { hostname, port } = new URL(endpoint);
+  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(port || 80) };
+}
+
+/** The base of URLs for a client library; where its connections really go is its agent's business. */
+export function baseUrlOf(endpoint: string): string {
+  return endpoint.startsWith(UNIX) ? "http://workspace" : endpoint;
+}
+
+/**
+ * Connects to a Unix socket in a folder that a workspace writes to. The file is opened first and then connected to, so
+ * that a link in its place leads nowhere: through one, a workspace could have us talk to any socket of this machine.
+ */
+export function connectToSocket(file: string): Socket {
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, O_PATH | constants.O_NOFOLLOW);
+  } catch (error) {
+    return broken(error);
+  }
+  if (!fstatSync(descriptor).isSocket()) {
+    closeSync(descriptor);
+    return broken(new Error(`${file} is no socket.`));
+  }
+  // A short path, too: a socket's own may have 107 bytes only.
+  const socket = connect({ path: `/proc/self/fd/${descriptor}` });
+  const close = () => {
+    socket.off("connect", close).off("close", close);
+    closeSync(descriptor);
+  };
+  return socket.once("connect", close).once("close", close);
+}
+
+function broken(error: unknown): Socket {
+  const socket = new Socket();
+  process.nextTick(() => socket.destroy(error instanceof Error ? error : new Error(String(error))));
+  return socket;
+}
+
+type Connected = (error: Error | null, socket: Duplex) => void;
+
+/** An agent that reaches Unix sockets as above: the one it was made for, or what a request's `socketPath` names. */
+export class WorkspaceAgent extends Agent {
+  readonly #endpoint: string | undefined;
+
+  constructor(options: AgentOptions, endpoint?: string) {
+    super(options);
+    this.#endpoint = endpoint;
+  }
+
+  override createConnection(options: RequestOptions, connected?: Connected): Duplex | null | undefined {
+    const { socketPath = options.socketPath } = (
+      this.#endpoint === undefined ? {} : addressOf(this.#endpoint)
+    ) as { socketPath?: string };
+    if (typeof socketPath === "string") return connectToSocket(socketPath);
+    return super.createConnection(options as never, connected as never) as Duplex;
+  }
+}
+
+/** `fetch` for one workspace: no redirects, at most 4 MiB within 30 s (less where the request's signal says so). */
+export function fetchOf(endpoint: string): typeof globalThis.fetch {
+  return async (input, init) => {
+    const asked = input instanceof Request && init === undefined ? input : new Request(input, init);
+    const { pathname, search } = new URL(asked.url);
+    const body = asked.body === null ? undefined : Buffer.from(await asked.arrayBuffer());
+    const headers = Object.fromEntries(asked.headers);
+    const onward = request({
+      ...addressOf(endpoint),
+      agent: new WorkspaceAgent({ keepAlive: false }),
+      method: asked.method,
+      path: `${pathname}${search}`,
+      headers: body === undefined ? headers : { ...headers, "content-length": body.length },
+      signal: AbortSignal.any([asked.signal, AbortSignal.timeout(ANSWER_MS)]),
+    });
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      onward.once("response", resolve).once("error", reject).end(body);
+    });
+    return await readResponse(answer);
+  };
+}
+
+async function readResponse(answer: IncomingMessage): Promise<Response> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of answer as AsyncIterable<Buffer>) {
+    size += part.length;
+    // Leaving the loop destroys the connection.
+    if (size > LONGEST_ANSWER) throw new Error("The workspace's server answers more than 4 MiB.");
+    parts.push(part);
+  }
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(answer.headers)) {
+    for (const one of [value ?? []].flat()) headers.append(name, one);
+  }
+  const status = Math.min(Math.max(answer.statusCode ?? 502, 200), 599);
+  return new Response(WITHOUT_BODY.includes(status) ? null : Buffer.concat(parts), { status, headers });
+}
