@@ -89,6 +89,7 @@ async function bringUp(): Promise<void> {
   await Promise.all([
     start("broker"),
     start("gateway"),
+    start("egress"),
     steps.run("portal", async (onLine) => {
       await buildPortal(root, env, onLine);
       await start("portal");

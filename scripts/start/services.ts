@@ -16,7 +16,7 @@ export type Setting = {
 type Starter = () => Promise<Service>;
 
 /** A starter for each process. */
-export function services(setting: Setting): Record<"portal" | "broker" | "gateway" | "gpud", Starter> {
+export function services(setting: Setting): Record<"portal" | "broker" | "gateway" | "egress" | "gpud", Starter> {
   const { root, stateDir, ports, env } = setting;
   const nodeProgram = (name: string, args: string[], ready: (line: string) => boolean): Starter => {
     return () => start(setting, env, name, process.execPath, args, ready);
@@ -30,6 +30,7 @@ export function services(setting: Setting): Record<"portal" | "broker" | "gatewa
     ),
     broker: nodeProgram("broker", ["server/broker/main.ts"], saysReady("broker")),
     gateway: nodeProgram("gateway", ["server/gateway/main.ts"], saysReady("gateway")),
+    egress: nodeProgram("egress", ["server/egress/main.ts"], saysReady("egress")),
     gpud: () => {
       const token = env.SLUICE_JOIN_TOKEN;
       return start(

@@ -6,6 +6,8 @@ import type { AddressInfo } from "node:net";
 import type { OpenDatabase } from "#server/db/client.ts";
 import type { Env } from "#server/env.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
+import { BROKER_SOCKET } from "#server/launchers/local/network.ts";
+import { listenInFolder } from "#server/listen-in-folder.ts";
 import { createLive, type Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { loadSigner } from "#server/services/lease/signer.ts";
@@ -28,6 +30,8 @@ export type BrokerOptions = {
   /** For Prometheus and a cluster's API server, which workspaces need not reach; a free one where none is given. */
   internalPort?: number;
   host?: string;
+  /** Holds the socket for workspaces on this machine, which have no network but their own; none where there are none. */
+  socketFolder?: string;
   /** What runs workspaces here, for whoever asks whether all is well. */
   launchers?: ReadonlyMap<string, Launcher>;
   /** Certificate and key (PEM) to speak HTTPS with. */
@@ -55,7 +59,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     return made;
   };
   const launchers = options.launchers ?? new Map<string, Launcher>();
-  const server = serverOf(brokerRoutes({ watch: watchers.watch, signer, metrics, launchers }));
+  const routes = brokerRoutes({ watch: watchers.watch, signer, metrics, launchers });
+  const server = serverOf(routes);
+  const local = createServer(times, createRouter({ routes, db: database.db, log, onDone: metrics.observed }));
   const internal = serverOf(internalRoutes(metrics), options.internalTls);
   server.on("upgrade", (request, socket, head: Buffer) => {
     // Whoever knocks may hang up at any moment, and may ask for anything that is no address at all.
@@ -67,6 +73,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const host = options.host ?? "127.0.0.1";
   const internalPort = await listen(internal, options.internalPort ?? 0, host);
   const port = await listen(server, options.port, host);
+  if (options.socketFolder !== undefined) await listenInFolder(local, options.socketFolder, BROKER_SOCKET, 0o666);
   await live.ready();
   const liveness = startLivenessLoop({ database, live, log });
   const usage = startUsageLoop({ database, log });
@@ -78,7 +85,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       await Promise.all([liveness.stop(), usage.stop()]);
       await control.close();
       watchers.close();
-      for (const each of [server, internal]) {
+      for (const each of [server, local, internal]) {
         each.close();
         each.closeAllConnections();
       }

@@ -24,8 +24,8 @@ export function unixEndpoint(file: string): string {
 }
 
 /** Host and port, or socket, as Node's HTTP client and the gateway's proxy take them. */
-export function addressOf(endpoint: string): { socketPath: string; host: string } | { host: string; port: number } {
-  if (endpoint.startsWith(UNIX)) return { socketPath: endpoint.slice(UNIX.length), host: "workspace" };
+export function addressOf(endpoint: string): { host: string; port: number; socketPath?: string } {
+  if (endpoint.startsWith(UNIX)) return { socketPath: endpoint.slice(UNIX.length), host: "workspace", port: 80 };
   const { hostname, port } = new URL(endpoint);
   return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(port || 80) };
 }
@@ -77,9 +77,8 @@ export class WorkspaceAgent extends Agent {
   }
 
   override createConnection(options: RequestOptions, connected?: Connected): Duplex | null | undefined {
-    const { socketPath = options.socketPath } = (
-      this.#endpoint === undefined ? {} : addressOf(this.#endpoint)
-    ) as { socketPath?: string };
+    const own = this.#endpoint === undefined ? undefined : addressOf(this.#endpoint).socketPath;
+    const socketPath = own ?? options.socketPath;
     if (typeof socketPath === "string") return connectToSocket(socketPath);
     return super.createConnection(options as never, connected as never) as Duplex;
   }

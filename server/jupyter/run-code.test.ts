@@ -1,10 +1,11 @@
 /** Code in a kernel of a real JupyterLab. */
 import { createServer, request } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
 import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
+import { addressOf, connectToSocket, WorkspaceAgent } from "./endpoint.ts";
 import { runCode } from "./run-code.ts";
 import { waitForServer } from "./wait-for-server.ts";
 
@@ -29,12 +30,13 @@ afterAll(async () => {
 
 /** The server by a network where the answer that lists its kernels comes late, after a kernel was started. */
 async function withLateLists<T>(work: (endpoint: string) => Promise<T>): Promise<T> {
-  const { hostname, port } = new URL(endpoint);
+  const target = addressOf(endpoint);
+  const agent = new WorkspaceAgent({ keepAlive: false });
   const started = Promise.withResolvers<void>();
   const proxy = createServer((asked, answer) => {
     const { method, url: path, headers } = asked;
     const ofKernels = path?.startsWith("/api/kernels") === true;
-    const onward = request({ host: hostname, port, method, path, headers, agent: false }, (given) => {
+    const onward = request({ ...target, method, path, headers, agent }, (given) => {
       const pass = () => given.pipe(answer.writeHead(given.statusCode ?? 502, given.headers));
       if (ofKernels && method === "GET") void started.promise.then(pass);
       else pass();
@@ -43,7 +45,7 @@ async function withLateLists<T>(work: (endpoint: string) => Promise<T>): Promise
     asked.pipe(onward);
   });
   proxy.on("upgrade", ({ method, url, rawHeaders }, socket, head) => {
-    const onward = connect(Number(port), hostname);
+    const onward = connectToSocket(target.socketPath ?? "");
     const lines = [`${method} ${url} HTTP/1.1`];
     for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`);
     onward.write(`${lines.join("\r\n")}\r\n\r\n`);

@@ -16,7 +16,12 @@ export function serverSettings({ endpoint, token }: JupyterServer): ServerConnec
   class TokenSocket extends WebSocket {
     constructor(url: string | URL, protocols?: string | string[]) {
       const agent = new WorkspaceAgent({ keepAlive: false }, endpoint);
-      super(url, protocols, { headers: { authorization }, agent, maxPayload: LONGEST_MESSAGE, handshakeTimeout: 30_000 });
+      super(url, protocols, {
+        headers: { authorization },
+        agent,
+        maxPayload: LONGEST_MESSAGE,
+        handshakeTimeout: 30_000,
+      });
     }
   }
   return ServerConnection.makeSettings({

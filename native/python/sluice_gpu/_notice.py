@@ -6,13 +6,12 @@ One thread asks the broker, which answers when there is something to tell; it en
 import datetime
 import json
 import math
-import os
 import sys
 import threading
 import time
 import traceback
 
-from . import _text
+from . import _broker, _text
 
 WAIT_SECONDS = 20
 # Not in the way of the first kernel after an attach; a notice is ten seconds and more.
@@ -124,14 +123,6 @@ def _say(line):
 def _ask(lease_id, known, wait):
     # Imported late: only who holds a lease pays for it.
     import urllib.parse
-    import urllib.request
 
-    with open(os.environ["SLUICE_CREDENTIAL_FILE"], encoding="utf-8") as file:
-        credential = file.read().strip()
     query = urllib.parse.urlencode({"wait": f"{wait:.3f}", "known": known})
-    url = f"{os.environ['SLUICE_BROKER_URL'].rstrip('/')}/v1/leases/{lease_id}/notice?{query}"
-    call = urllib.request.Request(url, headers={"Authorization": f"Bearer {credential}"})
-    # The broker is asked directly, as by the native client.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(call, timeout=WAIT_SECONDS + 10) as answer:
-        return json.load(answer)
+    return _broker.get_json(f"/v1/leases/{lease_id}/notice?{query}", WAIT_SECONDS + 10)

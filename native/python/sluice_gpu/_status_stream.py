@@ -3,14 +3,12 @@
 import asyncio
 import datetime
 import json
-import os
 
 from jupyter_server.base.handlers import JupyterHandler
-from tornado.httpclient import AsyncHTTPClient
 from tornado.iostream import StreamClosedError
 from tornado.web import authenticated
 
-from . import _text
+from . import _broker, _text
 
 ASK_SECONDS = 3.0
 # Longer than this without a byte, and proxies between may think that the connection is dead.
@@ -25,11 +23,11 @@ class StatusStream(JupyterHandler):
         """Streams until the browser leaves."""
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-store")
-        client = AsyncHTTPClient()
+        broker = _broker.AsyncBroker()
         last, silent = None, 0.0
         try:
             while not self.request.connection.stream.closed():
-                shown = await self._shown(client)
+                shown = await self._shown(broker)
                 if shown != last:
                     self.write(f"data: {json.dumps(shown)}\n\n")
                 elif silent >= KEEP_ALIVE_SECONDS:
@@ -41,21 +39,14 @@ class StatusStream(JupyterHandler):
         except StreamClosedError:
             pass
 
-    async def _shown(self, client):
+    async def _shown(self, broker):
         try:
-            status = await self._ask(client, "/v1/status")
-            leases = (await self._ask(client, "/v1/leases"))["leases"]
+            status = await self._ask(broker, "/v1/status")
+            leases = (await self._ask(broker, "/v1/leases"))["leases"]
         except Exception as error:  # noqa: BLE001 - a broker that is away is shown, and asked again
             return {"text": "GPU: no answer from the broker", "detail": str(error), "panel": None}
         pill = _text.pill(status, datetime.datetime.now(datetime.timezone.utc))
         return {**pill, "panel": _text.panel(status, leases)}
 
-    async def _ask(self, client, path):
-        with open(os.environ["SLUICE_CREDENTIAL_FILE"], encoding="utf-8") as file:
-            credential = file.read().strip()
-        answer = await client.fetch(
-            os.environ["SLUICE_BROKER_URL"].rstrip("/") + path,
-            headers={"Authorization": f"Bearer {credential}"},
-            request_timeout=5,
-        )
-        return json.loads(answer.body)
+    async def _ask(self, broker, path):
+        return json.loads((await broker.fetch(path, request_timeout=5)).body)

@@ -7,6 +7,7 @@ import os
 import re
 import time
 
+from . import _broker
 from ._client import start_time
 
 REPORT_SECONDS = 5.0
@@ -20,7 +21,7 @@ def _load_jupyter_server_extension(app):
     if not broker or not credential:
         app.log.info("sluice_gpu: no broker configured; kernels are not reported")
         return
-    reporter = Reporter(app.kernel_manager, broker, credential, app.log)
+    reporter = Reporter(app.kernel_manager, app.log)
     app.io_loop.call_later(0, reporter.start)
     from jupyter_server.utils import url_path_join
 
@@ -60,10 +61,8 @@ def alive_owners(kernel_manager):
 class Reporter:
     """Sends the living owners every five seconds, and at once when a kernel has started, ended or restarted."""
 
-    def __init__(self, kernel_manager, broker, credential_file, log):
+    def __init__(self, kernel_manager, log):
         self._kernels = kernel_manager
-        self._url = broker.rstrip("/") + "/v1/owners"
-        self._credential_file = credential_file
         self._log = log
         self._last = None
         self._sent_at = 0.0
@@ -75,14 +74,12 @@ class Reporter:
         self._task = asyncio.ensure_future(self._run())
 
     async def _run(self):
-        from tornado.httpclient import AsyncHTTPClient
-
-        client = AsyncHTTPClient()
+        broker = _broker.AsyncBroker()
         while True:
             try:
                 alive = alive_owners(self._kernels)
                 if alive != self._last or time.monotonic() - self._sent_at >= REPORT_SECONDS:
-                    await self._send(client, alive)
+                    await self._send(broker, alive)
                     self._last, self._sent_at = alive, time.monotonic()
                     if self._failed:
                         self._failed = False
@@ -96,13 +93,11 @@ class Reporter:
                 await asyncio.sleep(1)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _send(self, client, alive):
-        with open(self._credential_file, encoding="utf-8") as file:
-            credential = file.read().strip()
-        await client.fetch(
-            self._url,
+    async def _send(self, broker, alive):
+        await broker.fetch(
+            "/v1/owners",
             method="PUT",
-            headers={"Authorization": f"Bearer {credential}", "Content-Type": "application/json"},
+            headers={"Content-Type": "application/json"},
             body=json.dumps({"alive": alive}),
             request_timeout=4,
         )

@@ -11,6 +11,7 @@ pub mod silence;
 pub mod spin;
 pub mod stream;
 pub mod tls;
+pub mod unix_http;
 
 pub use address::Address;
 pub use framed::{FrameReader, read_handshake, write_handshake};

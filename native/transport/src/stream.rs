@@ -22,13 +22,13 @@ impl Stream {
     /// Connects. `fingerprint` is the SHA-256 of the server's certificate (needed by `tls://`, unused otherwise).
     pub fn connect(address: &Address, fingerprint: Option<&[u8; 32]>, timeout: Duration) -> io::Result<Self> {
         match address {
-            Address::Tcp(host) => Ok(Self::Tcp(connect_tcp(host, timeout)?)),
+            Address::Tcp(host) => Ok(Self::Tcp(connect_outside(host, timeout)?)),
             Address::Unix(path) => Ok(Self::Unix(UnixStream::connect(path)?)),
             Address::Tls(host) => {
                 let pin = fingerprint.ok_or_else(|| {
                     io::Error::new(io::ErrorKind::InvalidInput, "tls:// needs the fingerprint of the server")
                 })?;
-                Ok(Self::Tls(Box::new(TlsStream::connect(connect_tcp(host, timeout)?, pin, timeout)?)))
+                Ok(Self::Tls(Box::new(TlsStream::connect(connect_outside(host, timeout)?, pin, timeout)?)))
             }
         }
     }
@@ -130,6 +130,41 @@ impl Stream {
             return Ok(Self::Tls(Box::new(TlsStream::take_up(socket.into(), keys)?)));
         }
         if is_unix(socket.as_raw_fd())? { Ok(Self::Unix(socket.into())) } else { Ok(Self::Tcp(socket.into())) }
+    }
+}
+
+/// `SLUICE_GPUD_PROXY` (`host:port`) names the way out of a workspace with a network of its own, which speaks HTTP CONNECT.
+fn connect_outside(host: &str, timeout: Duration) -> io::Result<TcpStream> {
+    match std::env::var("SLUICE_GPUD_PROXY") {
+        Ok(proxy) if !proxy.is_empty() => connect_through(&proxy, host, timeout),
+        _ => connect_tcp(host, timeout),
+    }
+}
+
+/// Longest answer of a proxy to CONNECT.
+const LONGEST_ANSWER: usize = 4096;
+
+fn connect_through(proxy: &str, host: &str, timeout: Duration) -> io::Result<TcpStream> {
+    let mut stream = connect_tcp(proxy, timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
+    stream.write_all(format!("CONNECT {host} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes())?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        // Byte by byte: what comes behind the answer is the server's.
+        if answer.len() == LONGEST_ANSWER || stream.read(&mut byte)? == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the workspace's way out gave no answer"));
+        }
+        answer.push(byte[0]);
+    }
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let line = answer.lines().next().unwrap_or_default();
+    match line.split(' ').nth(1) {
+        Some("200") => Ok(stream),
+        _ => Err(io::Error::new(io::ErrorKind::ConnectionRefused, format!("the workspace's way out: {line}"))),
     }
 }
 

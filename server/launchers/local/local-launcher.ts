@@ -8,6 +8,7 @@ import { mkdir, open, readFile, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { egressFolder } from "#server/egress/egress-folder.ts";
 import { unixEndpoint } from "#server/jupyter/endpoint.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import type {
@@ -22,11 +23,12 @@ import type {
   WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
+import { shortFolder } from "#server/short-folder.ts";
 import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
 import { type BuiltEnvironment, environmentForWorkspace, environmentState } from "./environment.ts";
 import { layDefinition } from "./lock-definition.ts";
+import { brokerFolder, FORWARDER, FORWARDER_INSIDE, INSIDE, wayOutCommand } from "./network.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
-import { FORWARDER, FORWARDER_INSIDE, INSIDE, wayOutCommand } from "./network.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
 import { usageOfTrees } from "./usage.ts";
 import { workspaceEnvironment } from "./workspace-environment.ts";
@@ -54,7 +56,7 @@ const handleSchema = z.object({
   pid: z.int().positive(),
   startTime: z.int(),
   /** The Unix socket that its Jupyter server listens on, on the host. */
-  socket: z.string(),
+  socket: z.string().default(""),
   isolated: z.boolean(),
   /** The environment's folder, which must stay while this runs; older handles do not name it. */
   environment: z.string().default(""),
@@ -83,7 +85,8 @@ export class LocalLauncher implements Launcher {
     const paths = this.#paths(spec.id);
     const running = await readHandle(paths);
     if (running !== undefined) {
-      if (running.generation === spec.generation && (await isAlive(running))) return asRunning(running);
+      const isOurs = running.generation === spec.generation && !isFromBefore(running);
+      if (isOurs && (await isAlive(running))) return asRunning(running);
       await this.stop(spec.id);
     }
     const environment = await this.#environment(spec, report, signal);
@@ -100,7 +103,11 @@ export class LocalLauncher implements Launcher {
   async observe(id: string): Promise<Observation> {
     const handle = await readHandle(this.#paths(id));
     if (handle === undefined) return { state: "stopped" };
-    if (await isAlive(handle)) return { state: "running", ...asRunning(handle) };
+    const alive = await isAlive(handle);
+    if (alive && isFromBefore(handle)) {
+      return { state: "stopped", reason: "An older version of Sluice has started it. Start it again." };
+    }
+    if (alive) return { state: "running", ...asRunning(handle) };
     return { state: "stopped", reason: "The Jupyter server of this workspace ended by itself." };
   }
 
@@ -197,7 +204,9 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
     layout.packages,
     layout.datasets,
     mode === undefined ? "" : wayOutCommand(python),
-    ...jupyterCommand(layout, { socket: path.join(mode === undefined ? short.run : layout.run, socket) }),
+    ...jupyterCommand(layout, {
+      socket: path.join(mode === undefined ? await shortFolder(paths.run) : layout.run, socket),
+    }),
     ...asRoot,
   ];
   const mounts: Mount[] = [
@@ -311,6 +320,11 @@ async function readHandle(paths: WorkspacePaths): Promise<LocalHandle | undefine
   }
 }
 
+/** Started by a version that had its servers listen on TCP ports of the host; it is found only to be ended. */
+function isFromBefore({ socket }: LocalHandle): boolean {
+  return socket === "";
+}
+
 function asRunning(handle: LocalHandle): RunningWorkspace {
   return { endpoint: unixEndpoint(handle.socket), handle };
 }
@@ -318,5 +332,6 @@ function asRunning(handle: LocalHandle): RunningWorkspace {
 /** Makes the folder that holds all workspaces, and the one where datasets lie unless the operator says otherwise. */
 export async function prepareStateDir(stateDir: string): Promise<void> {
   await mkdir(path.join(stateDir, "workspaces"), { recursive: true, mode: 0o700 });
-  await mkdir(path.join(stateDir, "datasets"), { recursive: true, mode: 0o755 });
+  for (const folder of [path.join(stateDir, "datasets"), brokerFolder(stateDir), egressFolder(stateDir)])
+    await mkdir(folder, { recursive: true, mode: 0o755 });
 }

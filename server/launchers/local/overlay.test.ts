@@ -6,6 +6,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Kernel, KernelManager } from "@jupyterlab/services";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { baseUrlOf, fetchOf } from "#server/jupyter/endpoint.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { serverSettings } from "#server/jupyter/server-settings.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
@@ -128,7 +129,7 @@ print(get_connection_info(unpack=True)["transport"], [port for port in ports if 
   it("has no port that other workspaces could listen to, and no debugger", async () => {
     const { run, server } = await start();
     expect(await run(listening)).toBe("ipc []");
-    const specs = await fetch(`${server.endpoint}/api/kernelspecs`, {
+    const specs = await fetchOf(server.endpoint)(`${baseUrlOf(server.endpoint)}/api/kernelspecs`, {
       headers: { authorization: `token ${server.token}` },
     });
     expect(await specs.json()).toMatchObject({ kernelspecs: { python3: { spec: { metadata: { debugger: false } } } } });
@@ -180,18 +181,18 @@ print(get_connection_info(unpack=True)["transport"], [port for port in ports if 
 
 describe("a workspace that another version started", () => {
   it("is found and ended by a handle that lacks what came later", async () => {
-    const { endpoint } = await start();
+    await start();
     const {
       launcher: name,
       generation,
       pid,
       startTime,
-      port,
       isolated,
     } = JSON.parse(await readFile(paths().handle, "utf8")) as ProcessStart & Record<string, unknown>;
-    const older = { launcher: name, generation, pid, startTime, port, isolated };
+    const older = { launcher: name, generation, pid, startTime, port: 8888, isolated };
     await writeFile(paths().handle, JSON.stringify(older));
-    expect(await launcher.observe(spec.id)).toMatchObject({ state: "running", endpoint });
+    const seen = await launcher.observe(spec.id);
+    expect(seen).toMatchObject({ state: "stopped", reason: expect.stringContaining("older version") as string });
     // It may be the one that looks into this old build.
     const build = path.join(state.stateDir, "environments", "cuda-python-0123456789abcdef");
     await mkdir(build);

@@ -5,8 +5,8 @@ import { jupyterVariables } from "#server/launchers/jupyter-process.ts";
 import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
-import { BROKER_SOCKET, INSIDE, WAY_OUT_PORT } from "./network.ts";
 import { frameworkConditions, frameworkVariables, readFrameworkSettings } from "./framework-variables.ts";
+import { BROKER_SOCKET, INSIDE, WAY_OUT_PORT } from "./network.ts";
 
 /** How the host reaches the internet; a workspace with a network of its own has another way. */
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use sluice_transport::authorities::https_config;
+use sluice_transport::unix_http;
 use std::sync::OnceLock;
 use std::time::Duration;
 use ureq::Agent;
@@ -15,6 +16,9 @@ fn agent(base: &str) -> &'static Agent {
             .proxy(None)
             .timeout_connect(Some(Duration::from_secs(5)))
             .timeout_global(Some(Duration::from_secs(40)));
+        if let Some(socket) = unix_http::socket_of(base) {
+            return unix_http::agent(config.build(), &socket);
+        }
         // Reading a distribution's authorities takes milliseconds.
         if base.starts_with("https:") { config.tls_config(https_config()) } else { config }.build().into()
     })
@@ -31,7 +35,8 @@ pub enum Method {
 pub fn ask(method: Method, path: &str) -> Result<Value, Value> {
     let base = std::env::var("SLUICE_BROKER_URL")
         .map_err(|_| failure("unavailable", "this is no Sluice workspace: SLUICE_BROKER_URL is not set".into()))?;
-    let url = format!("{}{path}", base.trim_end_matches('/'));
+    let reached = if unix_http::socket_of(&base).is_some() { unix_http::BASE } else { base.trim_end_matches('/') };
+    let url = format!("{reached}{path}");
     let bearer = format!("Bearer {}", credential()?);
     let sent = match method {
         Method::Get => agent(&base).get(&url).header("authorization", &bearer).call(),
