@@ -192,6 +192,7 @@ export const matrix: Record<string, Row> = {
     input: (fixture) => ({ versionId: fixture.world.imageVersionId }),
   },
   "GET /workspaces/{id}/samples": { expected: ownerLeadAdmin(200), params: workspace },
+  "GET /workspaces/{id}/refused-connections": { expected: ownerLeadAdmin(200), params: workspace },
   "GET /workspaces/{id}/kernels": { expected: ownerLeadAdmin(200), params: workspace },
   // Only from a browser session; this workspace has no Jupyter server.
   "POST /workspaces/{id}/kernels": {
@@ -344,6 +345,12 @@ export const matrix: Record<string, Row> = {
     expected: adminOnly(200),
     params: team,
     input: () => ({ maxLeaseSeconds: 3600, idleSeconds: null, coTenancy: "own-team" }),
+  },
+  "GET /teams/{id}/egress-policy": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "PUT /teams/{id}/egress-policy": {
+    expected: adminOnly(200),
+    params: team,
+    input: () => ({ mode: "list", allow: ["*.pypi.org", "10.1.0.0/16"] }),
   },
   "GET /team-policies": { expected: adminOnly(200) },
   // Everybody's own: the machines are told nothing here.

@@ -87,6 +87,7 @@ const rules = {
   "team.set-quota": admin,
   "team.set-policy": admin,
   "team.list-policies": admin,
+  "team.set-egress-policy": admin,
   "gpu-type.set-windows": admin,
   /** What a GPU type takes when is everybody's to know; of quotas one sees the own teams'. */
   "calendar.list": signedIn,

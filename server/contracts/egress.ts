@@ -1,6 +1,6 @@
 /** Outgoing network policy of a team: the same words for local workspaces, pods and VMs. */
-import { isIP } from "node:net";
 import { z } from "zod";
+import { editedVersion, instant, teamId, version } from "./common.ts";
 
 /** `all`: the internet. `list`: entries of the list alone. `none`: nothing. */
 export const egressMode = z.enum(["all", "list", "none"]);
@@ -30,12 +30,34 @@ export type EgressPolicy = z.infer<typeof egressPolicy>;
 /** The policy of a team for which nothing is set. */
 export const OPEN: EgressPolicy = { mode: "all", allow: [] };
 
-/** Whether an entry is an address or a range, not a name. */
+/** `version` counts the edits of the policy. */
+export const egressPolicyView = z.strictObject({ ...egressPolicy.shape, version });
+export type EgressPolicyView = z.infer<typeof egressPolicyView>;
+
+export const setEgressPolicyInput = z.strictObject({ ...egressPolicy.shape, teamId, version: editedVersion });
+export type SetEgressPolicyInput = z.input<typeof setEgressPolicyInput>;
+
+/** Connections of a workspace that its team's policy refused, newest first; one entry for each host and port. */
+export const egressRefusalList = z.strictObject({
+  refusals: z.array(
+    z.strictObject({
+      /** A name or an address, as the program asked for it. */
+      host: z.string(),
+      port: z.int(),
+      /** The rule of the last refusal, as a sentence. */
+      reason: z.string(),
+      count: z.int(),
+      lastAt: instant,
+    }),
+  ),
+});
+export type EgressRefusalList = z.infer<typeof egressRefusalList>;
+
+const range = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
+
+/** Whether an entry is an address or a range, not a name. Runs in browsers too, which have no `node:net`. */
 export function isRange(entry: string): boolean {
-  const [address = "", length, ...rest] = entry.split("/");
-  const version = isIP(address);
-  if (version === 0 || rest.length > 0) return false;
-  return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (version === 6 ? 128 : 32));
+  return range.safeParse(entry).success;
 }
 
 function isEntry(entry: string): boolean {

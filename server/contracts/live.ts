@@ -3,7 +3,7 @@ import { z } from "zod";
 
 /**
  * Topics of which whoever writes tells. `notice`: a person was told something, or has read it; the id is the person's. `usage`:
- * workspaces were measured again. `what-if`: a replay has come further. `dataset`: one was registered, changed, measured
+ * workspaces were measured again, or connections of theirs were refused. `what-if`: a replay has come further. `dataset`: one was registered, changed, measured
  * or removed. `environment`: one was proposed, approved or taken back, or its check has come further. `size`: what sizes
  * are offered, or who may choose others, has changed. `people`: accounts, admins' rights, who is in which team, or what
  * groups give.

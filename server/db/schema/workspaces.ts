@@ -144,6 +144,25 @@ export const workspaceVariables = pgTable(
   (t) => [primaryKey({ columns: [t.workspaceId, t.name] })],
 );
 
+/** Outgoing connections that a team's policy refused, the newest of each workspace; one row for each host and port. */
+export const egressRefusals = pgTable(
+  "egress_refusals",
+  {
+    workspaceId: text("workspace_id")
+      .notNull()
+      .references(() => workspaces.id, { onDelete: "cascade" }),
+    /** A name or an address, as the program asked for it. */
+    host: text("host").notNull(),
+    port: integer("port").notNull(),
+    /** The rule of the last refusal, as a sentence. */
+    reason: text("reason").notNull(),
+    /** Refused connections since the first one. */
+    count: integer("count").notNull(),
+    lastAt: instant("last_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.workspaceId, t.host, t.port] })],
+);
+
 /** Steps and log lines of a workspace's life, streamed to its page. */
 export const workspaceEvents = pgTable(
   "workspace_events",

@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { audit, type Context, inTransaction } from "#server/context.ts";
 import { type WorkspaceInput, workspaceInput } from "#server/contracts/workspace.ts";
-import { gatewaySessions, workspaces } from "#server/db/schema/index.ts";
+import { egressRefusals, gatewaySessions, workspaces } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
@@ -17,6 +17,7 @@ export async function remove(ctx: Context, raw: WorkspaceInput): Promise<Record<
       .update(gatewaySessions)
       .set({ revokedAt: tx.now() })
       .where(and(eq(gatewaySessions.workspaceId, id), isNull(gatewaySessions.revokedAt)));
+    await tx.db.delete(egressRefusals).where(eq(egressRefusals.workspaceId, id));
     const endedLeases = await endForWorkspace(tx, { workspaceId: id });
     const detail = { name: row.name, endedLeases };
     await audit(tx, { action: "workspace.remove", subject: id, teamId: row.teamId, detail });
