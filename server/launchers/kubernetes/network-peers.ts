@@ -1,7 +1,8 @@
 /** Peers of a team's NetworkPolicy, from an operator's settings and the team's outgoing network policy. */
 import { isIP } from "node:net";
 import type { V1NetworkPolicyPeer } from "@kubernetes/client-node";
-import { type EgressPolicy, isRange } from "#server/contracts/egress.ts";
+import type { EgressPolicy } from "#server/contracts/egress.ts";
+import { isRange } from "#server/contracts/egress-entry.ts";
 import { CLOSED, PRIVATE } from "#server/egress/addresses.ts";
 import { contains, leftOutOf, type Peer } from "./settings.ts";
 
