@@ -133,6 +133,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           "/teams/demo",
           ["team/quota-form", "Add GPU type", "Edit soft quota"],
           ["team/policy-form", "Edit policy"],
+          ["team/egress-form", "Edit outgoing network"],
           ["calendar/calendar-form", "Edit calendar of soft"],
           ["team/archive-team", "Archive"],
         ],

@@ -27,7 +27,11 @@ function Frame({ id, label, hint, error, className, children }: Shell & { id: st
           {hint}
         </p>
       )}
-      <p id={`${id}-error`} aria-live="polite" className={cx("text-sm text-bad", !error && "hidden")}>
+      <p
+        id={`${id}-error`}
+        aria-live="polite"
+        className={cx("text-sm break-words whitespace-pre-line text-bad", !error && "hidden")}
+      >
         {error}
       </p>
     </div>

@@ -9,6 +9,7 @@ import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
 import { brokerFolder } from "#server/launchers/local/network.ts";
 import type { Live } from "#server/live.ts";
 import { logger } from "#server/log.ts";
+import { egressPolicyOf } from "#server/services/team/egress-policy-of.ts";
 import { type BrokerOptions, type Certificate, startBroker } from "./broker.ts";
 import { startDatasetMeasuring } from "./dataset-measuring.ts";
 import { startEnvironmentChecks } from "./environment-check/loop.ts";
@@ -20,7 +21,7 @@ setDatabase(database);
 
 async function main(): Promise<void> {
   await checkSchema(database.sql);
-  const launchers = await configuredLaunchers();
+  const launchers = await configuredLaunchers({ egressPolicyOf: (id) => egressPolicyOf(database.db, id) });
   const broker = await startBroker({
     database,
     launchers,

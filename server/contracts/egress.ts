@@ -1,21 +1,13 @@
 /** Outgoing network policy of a team: the same words for local workspaces, pods and VMs. */
 import { z } from "zod";
 import { editedVersion, instant, teamId, version } from "./common.ts";
+import { isEntry, MOST_ENTRIES, NO_ENTRY } from "./egress-entry.ts";
 
 /** `all`: the internet. `list`: entries of the list alone. `none`: nothing. */
 export const egressMode = z.enum(["all", "list", "none"]);
 
-/** Longest list of a team. */
-export const MOST_ENTRIES = 100;
-
 /** A host name, `*.` before a name for all names below it, an address, or a range in CIDR notation. */
-export const egressEntry = z
-  .string()
-  .trim()
-  .toLowerCase()
-  .min(1)
-  .max(253)
-  .refine(isEntry, "This is no host name (pypi.org, *.example.org), address or range (10.1.0.0/16).");
+export const egressEntry = z.string().trim().toLowerCase().min(1).max(253).refine(isEntry, NO_ENTRY);
 
 /**
  * Where workspaces of a team may connect to. In every mode this host, its gateway and link-local addresses stay closed.
@@ -52,21 +44,3 @@ export const egressRefusalList = z.strictObject({
   ),
 });
 export type EgressRefusalList = z.infer<typeof egressRefusalList>;
-
-const range = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
-
-/** Whether an entry is an address or a range, not a name. Runs in browsers too, which have no `node:net`. */
-export function isRange(entry: string): boolean {
-  return range.safeParse(entry).success;
-}
-
-function isEntry(entry: string): boolean {
-  if (isRange(entry)) return true;
-  const name = entry.startsWith("*.") ? entry.slice(2) : entry;
-  const labels = name.split(".");
-  // A last label of digits is an address in a spelling that some resolvers understand.
-  return (
-    labels.every((label) => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/.test(label)) &&
-    !/^(?:\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "")
-  );
-}

@@ -13,8 +13,10 @@ import { networkInterfaces } from "node:os";
  */
 export type Reach = "public" | "private" | "closed";
 
-const PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "fc00::/7"];
-const CLOSED = [
+/** Ranges of private networks. */
+export const PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "fc00::/7"];
+/** Ranges that no policy opens. */
+export const CLOSED = [
   ...["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/3"],
   // Unspecified, loopback and IPv4-compatible; NAT64; Teredo; 6to4; site-local, link-local and groups.
   ...["::/96", "64:ff9b::/32", "2001::/32", "2002::/16", "fec0::/10", "fe80::/10", "ff00::/8"],

@@ -2,7 +2,8 @@
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 import { domainToASCII } from "node:url";
-import { type EgressPolicy, isRange } from "#server/contracts/egress.ts";
+import type { EgressPolicy } from "#server/contracts/egress.ts";
+import { isRange } from "#server/contracts/egress-entry.ts";
 import { within } from "#server/within.ts";
 import { type AddressRules, blockList } from "./addresses.ts";
 

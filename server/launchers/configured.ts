@@ -1,16 +1,19 @@
 /** Which launchers this installation has, and which of them runs an environment. */
 import { env } from "#server/env.ts";
 import { clusterSettings } from "./kubernetes/settings.ts";
+import type { EgressPolicyOf } from "./kubernetes/teams.ts";
 import type { Launcher } from "./launcher.ts";
 
+type Options = { egressPolicyOf: EgressPolicyOf };
+
 /** The launchers that SLUICE_LAUNCHERS names. Each is loaded only when it is wanted: some bring large libraries. */
-export async function configuredLaunchers(): Promise<Map<string, Launcher>> {
+export async function configuredLaunchers(options: Options): Promise<Map<string, Launcher>> {
   const launchers = new Map<string, Launcher>();
-  for (const name of env().SLUICE_LAUNCHERS) launchers.set(name, await load(name));
+  for (const name of env().SLUICE_LAUNCHERS) launchers.set(name, await load(name, options));
   return launchers;
 }
 
-async function load(name: string): Promise<Launcher> {
+async function load(name: string, { egressPolicyOf }: Options): Promise<Launcher> {
   const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel } = env();
   switch (name) {
     case "local": {
@@ -25,7 +28,7 @@ async function load(name: string): Promise<Launcher> {
           "SLUICE_LAUNCHERS names kubernetes: SLUICE_KUBERNETES_SETTINGS must name its settings, a JSON file.",
         );
       const { KubernetesLauncher } = await import("./kubernetes/kubernetes-launcher.ts");
-      return new KubernetesLauncher(settings);
+      return new KubernetesLauncher(settings, egressPolicyOf);
     }
     default:
       throw new Error(`SLUICE_LAUNCHERS names "${name}"; this version knows: local, kubernetes.`);

@@ -22,7 +22,7 @@ import { hasEnded, podEvent, refusalOf } from "#server/launchers/kubernetes/pods
 import { GPU_LABEL } from "#server/launchers/kubernetes/pods/wish.ts";
 import { copyPullSecrets, podCopies } from "#server/launchers/kubernetes/pull-secrets.ts";
 import type { KubernetesSettings } from "#server/launchers/kubernetes/settings.ts";
-import { putTeams } from "#server/launchers/kubernetes/teams.ts";
+import { putNetworkPolicy, putTeams } from "#server/launchers/kubernetes/teams.ts";
 import type { Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
@@ -33,6 +33,7 @@ import { vacate } from "#server/services/gpu-server/vacate.ts";
 import { end } from "#server/services/pod/end.ts";
 import { listOpen } from "#server/services/pod/list-open.ts";
 import { news } from "#server/services/pod/news.ts";
+import { egressPolicyOf } from "#server/services/team/egress-policy-of.ts";
 import { nextUpdate } from "./gpud-update.ts";
 
 const SWEEP_MS = 60_000;
@@ -68,6 +69,8 @@ class ClusterWatch {
   #stopped = false;
   /** Whether this broker's settings have yet to reach the teams that there are. */
   #putTeams = true;
+  /** Teams whose settings changed since their NetworkPolicy was put. */
+  readonly #changedTeams = new Set<string>();
   /** When the secrets of the client's registry were brought to a namespace last. */
   readonly #pullSecrets = new Map<string, number>();
   /** One thing after another: an event may not come before the one that it follows. */
@@ -84,6 +87,7 @@ class ClusterWatch {
       if (this.#options.settings.pods !== undefined) await this.#followPods();
       if (this.#options.settings.gpuServers !== undefined) await this.#followNodes();
       await this.#followGpuds();
+      this.#followTeams();
     } catch (error) {
       this.#options.log.warn({ err: error }, "the cluster cannot be followed; tried again soon");
       if (!this.#stopped) this.#timer = setTimeout(() => void this.start(), RETRY_MS);
@@ -163,6 +167,31 @@ class ClusterWatch {
     this.#stops.push(silence);
   }
 
+  /** Settings of a team are told as a change of the pool under the team's id. */
+  #followTeams(): void {
+    const silence = this.#options.live.subscribe(["pool"], ({ id }) => {
+      // After a loss of the connection any team may have changed.
+      if (id === null) this.#putTeams = true;
+      if (!id?.startsWith("team-")) return;
+      this.#changedTeams.add(id);
+      this.#do((ctx) => this.#putChangedTeams(ctx));
+    });
+    this.#stops.push(silence);
+  }
+
+  /** A team that cannot be put stays for the next sweep. */
+  async #putChangedTeams({ db }: Context): Promise<void> {
+    for (const teamId of [...this.#changedTeams]) {
+      this.#changedTeams.delete(teamId);
+      try {
+        await putNetworkPolicy(this.#client, this.#options.settings, teamId, (id) => egressPolicyOf(db, id));
+      } catch (error) {
+        this.#changedTeams.add(teamId);
+        throw error;
+      }
+    }
+  }
+
   /** Does it after what is under way, if this broker leads. */
   #do(what: (ctx: Context) => Promise<void>): void {
     this.#work = this.#work.then(async () => {
@@ -195,11 +224,21 @@ class ClusterWatch {
     for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);
     // Those that were deleted while nobody looked.
     if (this.#nodes !== undefined) for (const name of await listNodes(ctx)) await this.#followDeleted(ctx, name);
-    if (this.#putTeams) {
-      await putTeams(this.#client, this.#options.settings, this.#options.log);
-      for (const name of Object.keys(this.#options.settings.pods?.namespaces ?? {})) await this.#putPullSecrets(name);
-    }
+    if (this.#putTeams) await this.#putAllTeams(ctx);
+    await this.#putChangedTeams(ctx);
+  }
+
+  async #putAllTeams({ db }: Context): Promise<void> {
+    const { settings, log } = this.#options;
+    // Before the work: a change that is told meanwhile asks for the next sweep.
     this.#putTeams = false;
+    try {
+      await putTeams(this.#client, settings, (id) => egressPolicyOf(db, id), log);
+      for (const name of Object.keys(settings.pods?.namespaces ?? {})) await this.#putPullSecrets(name);
+    } catch (error) {
+      this.#putTeams = true;
+      throw error;
+    }
   }
 
   /** Replaces the next gpud that is older than its DaemonSet, once nobody holds anything there. */

@@ -10,6 +10,7 @@ import { configuredLaunchers } from "#server/launchers/configured.ts";
 import type { Launcher, Observation } from "#server/launchers/launcher.ts";
 import { createLive } from "#server/live.ts";
 import { type Logger, logger } from "#server/log.ts";
+import { egressPolicyOf } from "#server/services/team/egress-policy-of.ts";
 import { bringBack } from "#server/services/workspace/bring-back.ts";
 import { followPlace } from "#server/services/workspace/follow-place.ts";
 import { tellRestart } from "#server/services/workspace/tell-restart.ts";
@@ -32,7 +33,8 @@ export async function startReconciler(
   database: OpenDatabase,
   options: { launchers?: Map<string, Launcher>; log?: Logger } = {},
 ): Promise<Reconciler> {
-  const launchers = options.launchers ?? (await configuredLaunchers());
+  const launchers =
+    options.launchers ?? (await configuredLaunchers({ egressPolicyOf: (id) => egressPolicyOf(database.db, id) }));
   const log = options.log ?? logger("reconciler");
   const loop = new Loop(database.db, launchers, log, holdLeadership(database.sql, log, "reconciler"));
   const live = createLive(database.sql);

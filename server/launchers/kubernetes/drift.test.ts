@@ -1,5 +1,7 @@
 import type { V1Pod, V1Service } from "@kubernetes/client-node";
 import { expect, it } from "vitest";
+import { OPEN } from "#server/contracts/egress.ts";
+import { PRIVATE } from "#server/egress/addresses.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { isAsPut } from "./drift.ts";
 import { networkPolicy, serviceBehind, serviceOf, withAddress } from "./objects.ts";
@@ -10,9 +12,12 @@ const settings = parseSettings({
   ...{ environments: {}, sizes: {}, home: { size: "20Gi" }, team: {} },
   network: { from: [gateway], to: [{ addresses: "0.0.0.0/0", ports: [443] }] },
 });
-const wanted = networkPolicy(settings, "team-1").spec;
+const wanted = networkPolicy(settings, "team-1", OPEN).spec;
 const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": "sluice" } };
-const world = { cidr: "0.0.0.0/0", except: leftOutOf("0.0.0.0/0") };
+const world = {
+  cidr: "0.0.0.0/0",
+  except: [...leftOutOf("0.0.0.0/0"), ...PRIVATE.filter((one) => !one.includes(":"))],
+};
 
 /** A team's policy as a watch hands it over, with one thing changed. */
 function policy(change: { from?: object[]; block?: object; more?: object[] } = {}) {

@@ -26,6 +26,7 @@ import {
   datasetObjects,
   generationOf,
   JUPYTER_PORT,
+  NETWORK_POLICY,
   namespaceOf,
   networkPolicy,
   ownedBy,
@@ -44,7 +45,7 @@ import { type Address, PlaceWatch } from "./place-news.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import { PodLost, pause, podOf, StartingPods, untilItAnswers } from "./starting-pods.ts";
 import { madeAt, type PodState, podState, quotaSentence, refusalSentence, restartedOf, stillThere } from "./states.ts";
-import { putTeam } from "./teams.ts";
+import { type EgressPolicyOf, putTeam } from "./teams.ts";
 import { missingDriver } from "./volume-news.ts";
 
 /** A pod that is asked to end gets ten seconds, and its node a little more to say so. */
@@ -81,6 +82,7 @@ export class KubernetesLauncher implements Launcher {
   /** A start that waits for a node, a volume or an image takes its place among them and no processor. */
   readonly startsAtOnce: number;
   readonly #settings: KubernetesSettings;
+  readonly #egressPolicyOf: EgressPolicyOf;
   readonly #client: ClusterClient;
   /** The same, with refusals in words. */
   readonly #applying;
@@ -98,9 +100,10 @@ export class KubernetesLauncher implements Launcher {
   #watches: Promise<Watches> | undefined;
   #closed = false;
 
-  constructor(settings: KubernetesSettings, log: Logger = logger("kubernetes")) {
+  constructor(settings: KubernetesSettings, egressPolicyOf: EgressPolicyOf, log: Logger = logger("kubernetes")) {
     this.startsAtOnce = settings.startsAtOnce;
     this.#settings = settings;
+    this.#egressPolicyOf = egressPolicyOf;
     this.#log = log;
     this.#client = new ClusterClient(loadConfig(settings.kubeconfig), log);
     const client = this.#client;
@@ -407,10 +410,10 @@ export class KubernetesLauncher implements Launcher {
     });
     const lookAtService = (service: V1Service, deleted: boolean) => this.#lookAtService(service, deleted, pods);
     services.onChange(lookAtService);
-    policies.onChange((policy, deleted) => this.#lookAtPolicy(policy, deleted));
+    policies.onChange((policy, deleted) => void this.#lookAtPolicy(policy, deleted));
     // What was changed while nobody watched.
     for (const service of services.all()) lookAtService(service, false);
-    for (const policy of policies.all()) this.#lookAtPolicy(policy, false);
+    for (const policy of policies.all()) void this.#lookAtPolicy(policy, false);
     return { pods, services, policies, nodes };
   }
 
@@ -419,7 +422,7 @@ export class KubernetesLauncher implements Launcher {
     const before = this.#teams.get(teamId);
     if (before !== undefined && Date.now() - before < TEAM_MS) return;
     const began = Date.now();
-    const lacking = await putTeam(this.#applying, this.#settings, teamId);
+    const lacking = await putTeam(this.#applying, this.#settings, teamId, await this.#egressPolicyOf(teamId));
     for (const sentence of lacking) report.log("environment", sentence);
     // What lacks is looked for again at the next launch.
     if (lacking.length === 0) this.#teams.set(teamId, began);
@@ -453,31 +456,38 @@ export class KubernetesLauncher implements Launcher {
   /** Puts it again; whoever asks for it meanwhile waits for that. */
   async #repairService(id: string, pod: V1Pod, wanted = serviceBehind(pod)): Promise<V1Service | undefined> {
     if (wanted === undefined || this.#closed || this.#stopping.has(id) || podState(pod).kind !== "running") return;
-    const repaired = this.#repair(wanted);
+    const repaired = this.#repair(wanted, async () => wanted);
     this.#repaired.set(id, repaired);
     return await repaired;
   }
 
   /** Without its policy, or with another one, a namespace's pods would talk to anybody. */
-  #lookAtPolicy(policy: V1NetworkPolicy, deleted: boolean): void {
-    const { labels, namespace } = policy.metadata ?? {};
+  async #lookAtPolicy(policy: V1NetworkPolicy, deleted: boolean): Promise<void> {
+    const { labels, name, namespace } = policy.metadata ?? {};
     const teamId = labels?.[TEAM_LABEL];
     if (teamId === undefined || namespace !== namespaceOf(this.#settings, teamId) || this.#closed) return;
-    const wanted = networkPolicy(this.#settings, teamId);
-    if (policy.metadata?.name !== wanted.metadata?.name || (!deleted && isAsPut(wanted.spec, policy.spec))) return;
+    if (name !== NETWORK_POLICY) return;
+    const wanted = async () => networkPolicy(this.#settings, teamId, await this.#egressPolicyOf(teamId));
+    // Where the database does not answer, the repair asks again.
+    const now = deleted ? undefined : await wanted().catch(() => undefined);
+    if (now !== undefined && isAsPut(now.spec, policy.spec)) return;
     // Its whole namespace may be gone.
     this.#teams.delete(teamId);
-    void this.#repair(wanted, deleted ? 0 : CHANGED_MS);
+    await this.#repair({ ...policy, kind: "NetworkPolicy" }, wanted, deleted ? 0 : CHANGED_MS);
   }
 
   /** Again for a while where it is refused: the address of a service may not be free yet at the moment of its deletion. */
-  async #repair<T extends V1Service | V1NetworkPolicy>(object: T, afterMs = 0): Promise<T | undefined> {
+  async #repair<T extends V1Service | V1NetworkPolicy>(
+    { kind, metadata }: T,
+    wanted: () => Promise<T>,
+    afterMs = 0,
+  ): Promise<T | undefined> {
     if (afterMs > 0) await sleep(afterMs);
-    const where = { kind: object.kind, namespace: object.metadata?.namespace, name: object.metadata?.name };
+    const where = { kind, namespace: metadata?.namespace, name: metadata?.name };
     for (const until = Date.now() + REPAIR_MS; ; await sleep(REPAIR_AGAIN_MS)) {
       if (this.#closed) return undefined;
       try {
-        const made = await this.#client.apply(object);
+        const made = await this.#client.apply(await wanted());
         this.#log.warn(where, "an object that somebody changed or deleted was put again");
         return made;
       } catch (error) {

@@ -1,5 +1,6 @@
 import type { V1NetworkPolicy, V1PersistentVolume, V1PersistentVolumeClaim } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
+import { OPEN } from "#server/contracts/egress.ts";
 import type { DatasetMount } from "#server/launchers/launcher.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import {
@@ -19,6 +20,7 @@ import { leftOutOf, parseSettings } from "./settings.ts";
 
 /** What the whole of IPv4 leaves out. */
 const CREDENTIALS = ["169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"];
+const PRIVATE_IPV4 = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15"];
 
 const settings = parseSettings({
   environments: { "cuda-python": { image: "registry.example/cuda-python@sha256:0123", size: "gpu-client" } },
@@ -177,7 +179,7 @@ describe("a workspace's pod", () => {
 
 describe("a team's namespace", () => {
   it("comes with Pod Security, limits, quota and a policy of the network, in this order", () => {
-    const objects = teamObjects(settings, spec.teamId);
+    const objects = teamObjects(settings, spec.teamId, OPEN);
     expect(objects.map(({ kind }) => kind)).toEqual([
       "Namespace",
       "LimitRange",
@@ -190,7 +192,7 @@ describe("a team's namespace", () => {
       labels: { "pod-security.kubernetes.io/enforce": "restricted", "app.kubernetes.io/managed-by": "sluice" },
     });
     expect(objects[2]).toMatchObject({ spec: { hard: { "limits.cpu": "64" } } });
-    expect(teamObjects({ ...settings, team: { quota: {} } }, spec.teamId).map(({ kind }) => kind)).not.toContain(
+    expect(teamObjects({ ...settings, team: { quota: {} } }, spec.teamId, OPEN).map(({ kind }) => kind)).not.toContain(
       "ResourceQuota",
     );
   });
@@ -198,7 +200,7 @@ describe("a team's namespace", () => {
   it("names the broker's own authority beside the world's, and its pods read it", () => {
     const pem = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n";
     const own = { ...settings, certificateAuthority: pem };
-    const map = teamObjects(own, spec.teamId).find(({ kind }) => kind === "ConfigMap");
+    const map = teamObjects(own, spec.teamId, OPEN).find(({ kind }) => kind === "ConfigMap");
     const file = map !== undefined && "data" in map ? map.data?.["ca.crt"] : undefined;
     expect(file?.startsWith(pem)).toBe(true);
     expect(file?.match(/BEGIN CERTIFICATE/g)?.length).toBeGreaterThan(50);
@@ -208,8 +210,8 @@ describe("a team's namespace", () => {
     expect(container?.env?.some(({ name }) => name === "SSL_CERT_FILE")).toBe(false);
   });
 
-  it("lets only the gateway in, and out only to names and what is allowed, never to the metadata address", () => {
-    const policy: V1NetworkPolicy = networkPolicy(settings, spec.teamId);
+  it("lets only the gateway in, and out only to names and what is allowed, never to private or metadata addresses", () => {
+    const policy: V1NetworkPolicy = networkPolicy(settings, spec.teamId, OPEN);
     expect(policy.spec?.policyTypes).toEqual(["Ingress", "Egress"]);
     expect(policy.spec?.ingress).toEqual([
       {
@@ -244,7 +246,10 @@ describe("a team's namespace", () => {
         ],
         ports: [{ port: 3001, protocol: "TCP" }],
       },
-      { to: [{ ipBlock: { cidr: "0.0.0.0/0", except: CREDENTIALS } }], ports: [{ port: 443, protocol: "TCP" }] },
+      {
+        to: [{ ipBlock: { cidr: "0.0.0.0/0", except: [...CREDENTIALS, ...PRIVATE_IPV4] } }],
+        ports: [{ port: 443, protocol: "TCP" }],
+      },
     ]);
   });
 
@@ -253,8 +258,8 @@ describe("a team's namespace", () => {
     // Link-local, as what hands out credentials is, but not that.
     const nodeLocal = { addresses: "169.254.20.10/32" };
     const egress = (...dns: object[]) =>
-      networkPolicy(parseSettings({ ...settings, network: { ...settings.network, to: [], dns } }), spec.teamId).spec
-        ?.egress;
+      networkPolicy(parseSettings({ ...settings, network: { ...settings.network, to: [], dns } }), spec.teamId, OPEN)
+        .spec?.egress;
     expect(egress(nodeLocal, openshift)).toEqual([
       {
         to: [{ ipBlock: { cidr: nodeLocal.addresses } }],

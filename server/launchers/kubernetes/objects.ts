@@ -6,7 +6,6 @@ import type {
   V1LimitRange,
   V1Namespace,
   V1NetworkPolicy,
-  V1NetworkPolicyPeer,
   V1ObjectMeta,
   V1OwnerReference,
   V1PersistentVolume,
@@ -21,11 +20,13 @@ import type {
   V1Volume,
   V1VolumeMount,
 } from "@kubernetes/client-node";
+import type { EgressPolicy } from "#server/contracts/egress.ts";
 import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-process.ts";
 import type { Belonging, DatasetMount, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { readAmount } from "./amount.ts";
-import { type KubernetesSettings, leftOutOf, type Peer, type Size } from "./settings.ts";
+import { egressPeers, policyPeer } from "./network-peers.ts";
+import type { KubernetesSettings, Peer, Size } from "./settings.ts";
 
 /** Who changed a field, in the objects' own records. */
 export const FIELD_MANAGER = "sluice";
@@ -107,14 +108,14 @@ export function withAddress(pod: V1Pod, service: V1Service): V1Pod {
 }
 
 /** A team's namespace and its rules, in the order in which they can be made. */
-export function teamObjects(settings: KubernetesSettings, teamId: string) {
+export function teamObjects(settings: KubernetesSettings, teamId: string, egress: EgressPolicy) {
   const namespace = namespaceOf(settings, teamId);
   return [
     teamNamespace(namespace, teamId),
     limits(namespace, teamId, settings),
     ...quota(namespace, teamId, settings),
     ...authorities(namespace, teamId, settings),
-    networkPolicy(settings, teamId),
+    networkPolicy(settings, teamId, egress),
     disruptionBudget(namespace, teamId),
   ];
 }
@@ -188,33 +189,33 @@ function authorities(namespace: string, teamId: string, settings: KubernetesSett
   ];
 }
 
-/** Only the gateway and its like come in; out go only names and what the settings allow. */
-export function networkPolicy(settings: KubernetesSettings, teamId: string): V1NetworkPolicy {
+/** Name of a team's NetworkPolicy. */
+export const NETWORK_POLICY = "sluice-workspaces";
+
+/**
+ * Only the gateway and its like come in; out go only names and what the settings allow, narrowed by the team's outgoing
+ * network policy.
+ */
+export function networkPolicy(settings: KubernetesSettings, teamId: string, policy: EgressPolicy): V1NetworkPolicy {
   const { from, to, dns } = settings.network;
   const names = dns.map((peer) => ({ ...peer, ports: peer.ports ?? [DNS_PORT] }));
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
-    metadata: teamMeta(namespaceOf(settings, teamId), teamId, "sluice-workspaces"),
+    metadata: teamMeta(namespaceOf(settings, teamId), teamId, NETWORK_POLICY),
     spec: {
       podSelector: { matchLabels: { "app.kubernetes.io/component": "workspace" } },
       policyTypes: ["Ingress", "Egress"],
       ingress: [{ _from: from.map(policyPeer), ports: [{ port: JUPYTER_PORT, protocol: "TCP" }] }],
       egress: [
         ...names.map((peer) => ({ to: [policyPeer(peer)], ...portsOf(peer, ["UDP", "TCP"]) })),
-        ...to.map((peer) => ({ to: [policyPeer(peer)], ...portsOf(peer, ["TCP"]) })),
+        ...to.flatMap((peer) => {
+          const peers = egressPeers(peer, policy);
+          return peers.length === 0 ? [] : [{ to: peers, ...portsOf(peer, ["TCP"]) }];
+        }),
       ],
     },
   };
-}
-
-function policyPeer(peer: Peer): V1NetworkPolicyPeer {
-  if ("namespace" in peer) {
-    const pods = peer.pods === undefined ? {} : { podSelector: { matchLabels: peer.pods } };
-    return { namespaceSelector: { matchLabels: peer.namespace }, ...pods };
-  }
-  const except = leftOutOf(peer.addresses);
-  return { ipBlock: { cidr: peer.addresses, ...(except.length === 0 ? {} : { except }) } };
 }
 
 function portsOf({ ports }: Peer, protocols: readonly ("UDP" | "TCP")[]) {

@@ -8,6 +8,7 @@ import { Transform, type TransformCallback } from "node:stream";
 import { type V1Pod, Watch } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
+import { OPEN } from "#server/contracts/egress.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { loadConfig } from "./cluster-client.ts";
 import { KubernetesLauncher } from "./kubernetes-launcher.ts";
@@ -17,6 +18,7 @@ import { makeVolumes, smallSettings, storageClassOf, testCluster } from "./testi
 const cluster = testCluster();
 const settings = smallSettings(cluster, "one-home");
 const report = { started: () => undefined, done: () => undefined, log: () => undefined };
+const egressPolicyOf = async () => OPEN;
 const { signal } = new AbortController();
 
 let dropVolumes: () => Promise<void>;
@@ -107,8 +109,8 @@ async function recordPods(id: string) {
 
 it("ends a pod that its watch does not tell of before it makes the next", async () => {
   const api = await startLateApi();
-  const prompt = new KubernetesLauncher(settings);
-  const late = new KubernetesLauncher({ ...settings, kubeconfig: api.kubeconfig });
+  const prompt = new KubernetesLauncher(settings, egressPolicyOf);
+  const late = new KubernetesLauncher({ ...settings, kubeconfig: api.kubeconfig }, egressPolicyOf);
   const spec = aWorkspaceSpec();
   onTestFinished(async () => {
     api.release();

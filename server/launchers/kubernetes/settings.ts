@@ -205,7 +205,8 @@ function isLeftOut(cidr: string, address: string): boolean {
   return leftOutOf(cidr).some((network) => contains(network, address));
 }
 
-function contains(cidr: string, address: string): boolean {
+/** Whether an address lies in a network. */
+export function contains(cidr: string, address: string): boolean {
   const [base = "", bits = ""] = cidr.split("/");
   const family = isIP(base);
   if (!isNetwork(cidr) || isIP(address) !== family) return false;

@@ -18,6 +18,7 @@ import { newId } from "#server/ids.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { logger } from "#server/log.ts";
 import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
+import { egressPolicyOf } from "#server/services/team/egress-policy-of.ts";
 import { makeWorld } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
 import { handover } from "#server/services/workspace/handover.ts";
@@ -226,7 +227,7 @@ export async function startInstallation(
     }),
   ]);
   const begin = async (now: KubernetesSettings) => {
-    const launcher = new KubernetesLauncher(now);
+    const launcher = new KubernetesLauncher(now, (id) => egressPolicyOf(database.db, id));
     const reconciler = await startReconciler(database, { launchers: new Map([["kubernetes", launcher]]) });
     return { launcher, reconciler };
   };

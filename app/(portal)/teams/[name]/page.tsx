@@ -10,8 +10,10 @@ import { ReservationTable } from "#components/reservation/reservation-table.tsx"
 import { Reserve } from "#components/reservation/reserve.tsx";
 import { ArchiveTeam } from "#components/team/archive-team.tsx";
 import { BudgetCard } from "#components/team/budget-card.tsx";
+import { EditEgress } from "#components/team/edit-egress.tsx";
 import { EditPolicy } from "#components/team/edit-policy.tsx";
 import { EditQuota } from "#components/team/edit-quota.tsx";
+import { EgressCard } from "#components/team/egress-card.tsx";
 import { MemberTable } from "#components/team/member-table.tsx";
 import { PolicyCard } from "#components/team/policy-card.tsx";
 import { QuotaBar } from "#components/team/quota-bar.tsx";
@@ -23,6 +25,7 @@ import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { InvitationTable } from "#components/user/invitation-table.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { isAllowed } from "#server/auth/authorize.ts";
+import { env } from "#server/env.ts";
 import { list as listCalendars } from "#server/services/calendar/list.ts";
 import { teamLeases } from "#server/services/lease/team-leases.ts";
 import { teamQueue } from "#server/services/lease/team-queue.ts";
@@ -31,6 +34,7 @@ import { list as listReservations } from "#server/services/reservation/list.ts";
 import { budget as readBudget } from "#server/services/team/budget.ts";
 import { get } from "#server/services/team/get.ts";
 import { names as teamNames } from "#server/services/team/names.ts";
+import { readEgressPolicy } from "#server/services/team/read-egress-policy.ts";
 import { readPolicy } from "#server/services/team/read-policy.ts";
 import { listInvitations } from "#server/services/user/list-invitations.ts";
 import { load, pageContext } from "../../../page-context.ts";
@@ -54,13 +58,14 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
   const mayInvite = isAllowed(ctx.principal, "user.invite", { teamId: team.id });
-  const [{ leases }, waiting, budget, asked, policy, { calendars, timeZone }, reserved] = await load(() =>
+  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved] = await load(() =>
     Promise.all([
       teamLeases(ctx, { id: team.id }),
       teamQueue(ctx, { id: team.id }),
       readBudget(ctx, { id: team.id }),
       listQuotaRequests(ctx),
       readPolicy(ctx, { id: team.id }),
+      readEgressPolicy(ctx, { id: team.id }),
       listCalendars(ctx),
       listReservations(ctx),
     ]),
@@ -75,6 +80,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
     team.members.find((member) => member.userId === userId)?.name ?? "somebody who left";
   const wanted = Number((await searchParams).more);
   const may = (action: Parameters<typeof isAllowed>[1]) => isAllowed(ctx.principal, action, { teamId: team.id });
+  const onCluster = env().SLUICE_LAUNCHERS.includes("kubernetes");
   return (
     <>
       <LiveRefresh topics={["people"]} />
@@ -230,6 +236,17 @@ export default async function TeamPage({ params, searchParams }: Props) {
         actions={may("team.set-policy") && <EditPolicy teamId={team.id} teamName={team.name} policy={policy} />}
       >
         <PolicyCard policy={policy} />
+      </Section>
+      <Section
+        title="Outgoing network"
+        detail="Destinations that workspaces of the team may connect to"
+        actions={
+          may("team.set-egress-policy") && (
+            <EditEgress teamId={team.id} teamName={team.name} policy={egress} onCluster={onCluster} />
+          )
+        }
+      >
+        <EgressCard policy={egress} onCluster={onCluster} />
       </Section>
       <Section title="People">
         <MemberTable team={team} mayChange={may("team.remove-member")} />

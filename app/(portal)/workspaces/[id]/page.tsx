@@ -7,9 +7,11 @@ import { Card, Facts, Section } from "#components/ui/page.tsx";
 import { Steps } from "#components/ui/steps.tsx";
 import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import { stepsOf } from "#components/workspace/event-steps.ts";
+import { RefusedConnections } from "#components/workspace/refused-connections.tsx";
 import { SizeInWords } from "#components/workspace/size-in-words.tsx";
 import { UsageCharts } from "#components/workspace/usage-charts.tsx";
 import { events } from "#server/services/workspace/events.ts";
+import { refusals as listRefusals } from "#server/services/workspace/refusals.ts";
 import { samples } from "#server/services/workspace/samples.ts";
 import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
 import { load, pageContext } from "../../../page-context.ts";
@@ -29,11 +31,12 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
   const workspace = await readWorkspace(id);
   const asked = Number((await searchParams).minutes);
   const minutes = [60, 360, 1440].find((each) => each === asked) ?? 60;
-  const [log, chart, { datasets }] = await load(() =>
+  const [log, chart, { datasets }, { refusals }] = await load(() =>
     Promise.all([
       events(ctx, { id, generation: workspace.generation, limit: 2000 }),
       samples(ctx, { id, minutes }),
       listDatasets(ctx, { id }),
+      listRefusals(ctx, { id }),
     ]),
   );
   const steps = stepsOf(log.events);
@@ -62,6 +65,14 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
           csv={`/api/v1/workspaces/${id}/samples?minutes=${minutes}&format=csv`}
           zone={await pageTimeZone()}
         />
+      )}
+      {refusals.length > 0 && (
+        <Section
+          title="Refused connections"
+          detail={`Connections that the outgoing network policy of team ${workspace.team.name} refused. Ask an admin to change the policy.`}
+        >
+          <RefusedConnections refusals={refusals} />
+        </Section>
       )}
       <div className="grid gap-x-8 xl:grid-cols-[minmax(0,1fr)_22rem]">
         <Section title={workspace.generation > 1 ? `Steps of start ${workspace.generation}` : "Steps"}>
