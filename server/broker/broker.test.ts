@@ -473,6 +473,24 @@ describe("gpud", () => {
     expect(gpud.received.filter((message) => message.type === "welcome").at(-1)?.leases).toEqual([lease.id]);
   });
 
+  test("ends a grant without an owner after one chance of 10 s, also when brokers do not live for 60 s", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    const ago = (ms: number) => new Date(Date.now() - ms);
+    const long = { grantedAt: ago(300_000), ownerSeenAt: ago(300_000) };
+    await database.db.update(leases).set(long).where(eq(leases.id, lease.id));
+    await eventually(async () => expect((await leaseRow(lease.id)).claimChanceAt).not.toBeNull());
+    await livenessRound();
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "granted" });
+    const { claimChanceAt } = await leaseRow(lease.id);
+    expect(Date.now() - (claimChanceAt?.getTime() ?? 0)).toBeLessThan(10_000);
+    await database.db
+      .update(leases)
+      .set({ claimChanceAt: ago(10_000) })
+      .where(eq(leases.id, lease.id));
+    await eventually(async () => expect(await leaseRow(lease.id)).toMatchObject({ endReason: "never used" }));
+  });
+
   test("keeps its leases, and who waits the place, when the machine was suspended: nobody could be heard", async () => {
     const [ada, bob] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Bob")];
     const lease = await granted(ada, { amount: "1" });
