@@ -48,6 +48,22 @@ describe("a service", () => {
   });
 });
 
+it("keeps a service whose log cannot be written", async () => {
+  const restarts: string[] = [];
+  service = await startService("it", {
+    command: process.execPath,
+    args: ["-e", `setInterval(() => console.log("up"), 20); process.on("SIGTERM", () => process.exit(0));`],
+    env: process.env,
+    logFile: "/dev/full",
+    ready: (line) => line === "up",
+    onRestart: (reason) => restarts.push(reason),
+  });
+  const pid = service.pid();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(service.pid()).toBe(pid);
+  expect(restarts).toEqual([]);
+});
+
 describe("a program with a limit", () => {
   it("is ended with all that it started, and its last lines are told", async () => {
     // The second program holds the output open: it is waited for as well.

@@ -1,8 +1,8 @@
 /** Running other programs: to their end with their lines, or as a service that must stay up. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream, type WriteStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Output, outputTo } from "#server/output.ts";
 
 export type RunOptions = {
   cwd?: string;
@@ -80,7 +80,7 @@ export type ServiceOptions = {
 
 /** Starts a program, waits until it is ready, and starts it again (with growing pauses) when it dies. */
 export async function startService(name: string, options: ServiceOptions): Promise<Service> {
-  const log = createWriteStream(options.logFile, { flags: "a" });
+  const log = outputTo(options.logFile);
   let stopping = false;
   let child: ChildProcess = launch(options, log);
   await untilReady(name, child, options);
@@ -111,7 +111,7 @@ export async function startService(name: string, options: ServiceOptions): Promi
   };
 }
 
-function launch(options: ServiceOptions, log: WriteStream): ChildProcess {
+function launch(options: ServiceOptions, log: Output): ChildProcess {
   // A group of its own: a Ctrl-C in the terminal reaches only the start script, which ends things in order.
   const child = spawn(options.command, [...options.args], {
     cwd: options.cwd,
@@ -119,8 +119,9 @@ function launch(options: ServiceOptions, log: WriteStream): ChildProcess {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
-  child.stdout?.pipe(log, { end: false });
-  child.stderr?.pipe(log, { end: false });
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream !== null) createInterface({ input: stream }).on("line", (line) => log.write(`${line}\n`));
+  }
   return child;
 }
 

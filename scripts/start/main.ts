@@ -17,7 +17,9 @@ import { openDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
 import { ensureEnvironment, environmentState, prepareEnvironment } from "#server/launchers/local/environment.ts";
+import { keepOutput } from "#server/output.ts";
 
+keepOutput();
 const started = Number(process.env.SLUICE_STARTED_AT ?? Date.now());
 const root = process.cwd();
 const stateDir = path.resolve(process.env.SLUICE_STATE_DIR ?? path.join(root, ".sluice"));
