@@ -31,6 +31,7 @@ import {
   workspaces,
 } from "#server/db/schema/index.ts";
 import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import type { Launcher } from "#server/launchers/launcher.ts";
 import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
 import { closeLost } from "#server/services/gpu-server/lose.ts";
 import { map } from "#server/services/gpu-server/map.ts";
@@ -1011,6 +1012,17 @@ describe("a broker that is killed", () => {
     await call(ada, "DELETE", `/v1/leases/${lease.id}`);
     const after = await call<LeaseRequestAnswer>(lin, "GET", `/v1/lease-requests/${first.requestId}?wait=20`);
     expect(after.body).toMatchObject({ state: "granted" });
+  });
+});
+
+test("health names the launchers that refuse launches", async () => {
+  const refusal = { happened: "The disk is almost full: 3 MiB left.", next: "Enlarge the disk." };
+  const launcher = { name: "local", isolation: async () => ({ isolated: true }), refusal: async () => refusal };
+  await broker.stop();
+  const launchers = new Map([["local", launcher as Partial<Launcher> as Launcher]]);
+  broker = await startBroker({ database, env: { SLUICE_STATE_DIR: stateDir }, log, port: 0, launchers });
+  expect(await (await fetch(`${url()}/healthz`)).json()).toMatchObject({
+    launchers: [{ name: "local", isolated: true, refusal }],
   });
 });
 

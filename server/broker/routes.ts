@@ -147,10 +147,13 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       auth: "none",
       handle: async (ctx): Promise<ProcessHealth> => {
         await ctx.db.execute(sql`select 1`);
-        const isolations = await Promise.all(
-          [...launchers.values()].map(async (each) => ({ name: each.name, ...(await each.isolation()) })),
+        const found = await Promise.all(
+          [...launchers.values()].map(async (each) => {
+            const refusal = await each.refusal?.();
+            return { name: each.name, ...(await each.isolation()), ...(refusal && { refusal }) };
+          }),
         );
-        return { status: "ok", version: VERSION, launchers: isolations };
+        return { status: "ok", version: VERSION, launchers: found };
       },
     },
   ];
