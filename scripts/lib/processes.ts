@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Watchdog } from "#scripts/lib/watchdog.ts";
 import { type Output, outputTo } from "#server/output.ts";
 
 export type RunOptions = {
@@ -73,6 +74,8 @@ export type ServiceOptions = {
   /** Recognises the line that says it is ready. */
   ready: (line: string) => boolean;
   readyTimeoutMs?: number;
+  /** Ends a run that no longer answers; without one, only a run that ends by itself is started again. */
+  watchdog?: Watchdog;
   /** It may end in order by itself and is not started again then. */
   mayEnd?: boolean;
   onRestart?: (reason: string) => void;
@@ -82,13 +85,20 @@ export type ServiceOptions = {
 export async function startService(name: string, options: ServiceOptions): Promise<Service> {
   const log = outputTo(options.logFile);
   let stopping = false;
+  let watching: { stop: () => void } | undefined;
   let child: ChildProcess = launch(options, log);
   await untilReady(name, child, options);
 
   const watch = (current: ChildProcess, failures: number, since: number) => {
+    let stall: string | undefined;
+    watching = options.watchdog?.watch(() => {
+      stall = `${name} did not answer for ${Math.round((options.watchdog?.silentMs ?? 0) / 1000)} s and was ended`;
+      current.kill("SIGKILL");
+    });
     current.once("exit", (code, signal) => {
+      watching?.stop();
       if (stopping || (options.mayEnd === true && code === 0)) return;
-      const reason = `${name} ended with ${signal ?? code}`;
+      const reason = stall ?? `${name} ended with ${signal ?? code}`;
       options.onRestart?.(reason);
       const next = Date.now() - since > 30_000 ? 0 : failures + 1;
       void sleep(Math.min(10_000, 250 * 2 ** next)).then(() => {
@@ -105,6 +115,7 @@ export async function startService(name: string, options: ServiceOptions): Promi
     pid: () => child.pid,
     stop: async (graceMs = 10_000) => {
       stopping = true;
+      watching?.stop();
       await end(child, graceMs);
       log.end();
     },

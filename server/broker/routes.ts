@@ -1,7 +1,7 @@
 /** What the broker answers over HTTP. Rules live in the services; this maps addresses to them. */
-import { sql } from "drizzle-orm";
 import type { ProcessHealth } from "#server/contracts/health.ts";
 import { extendLeaseInput, openSessionInput } from "#server/contracts/lease.ts";
+import { answersSoon } from "#server/db/answers-soon.ts";
 import { SluiceError } from "#server/errors.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { parse } from "#server/parse.ts";
@@ -146,7 +146,7 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       path: "/healthz",
       auth: "none",
       handle: async (ctx): Promise<ProcessHealth> => {
-        await ctx.db.execute(sql`select 1`);
+        await answersSoon(ctx.db);
         const found = await Promise.all(
           [...launchers.values()].map(async (each) => {
             const refusal = await each.refusal?.();
