@@ -95,10 +95,9 @@ export async function startService(name: string, options: ServiceOptions): Promi
       stall = `${name} did not answer for ${Math.round((options.watchdog?.silentMs ?? 0) / 1000)} s and was ended`;
       current.kill("SIGKILL");
     });
-    current.once("exit", (code, signal) => {
+    const startAgain = (reason: string) => {
       watching?.stop();
-      if (stopping || (options.mayEnd === true && code === 0)) return;
-      const reason = stall ?? `${name} ended with ${signal ?? code}`;
+      if (stopping) return;
       options.onRestart?.(reason);
       const next = Date.now() - since > 30_000 ? 0 : failures + 1;
       void sleep(Math.min(10_000, 250 * 2 ** next)).then(() => {
@@ -106,6 +105,14 @@ export async function startService(name: string, options: ServiceOptions): Promi
         child = launch(options, log);
         watch(child, next, Date.now());
       });
+    };
+    current.once("exit", (code, signal) => {
+      if (options.mayEnd === true && code === 0) watching?.stop();
+      else startAgain(stall ?? `${name} ended with ${signal ?? code}`);
+    });
+    // No exit follows when the system had no memory, files or processes left to run the program.
+    current.on("error", (error) => {
+      if (current.pid === undefined) startAgain(`${name} could not be run (${error.message})`);
     });
   };
   watch(child, 0, Date.now());

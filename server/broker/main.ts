@@ -8,11 +8,13 @@ import { configuredLaunchers } from "#server/launchers/configured.ts";
 import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
 import type { Live } from "#server/live.ts";
 import { logger } from "#server/log.ts";
+import { keepOutput } from "#server/output.ts";
 import { type BrokerOptions, type Certificate, startBroker } from "./broker.ts";
 import { startDatasetMeasuring } from "./dataset-measuring.ts";
 import { startEnvironmentChecks } from "./environment-check/loop.ts";
 import { startWorkspaceWatch } from "./workspace-watch.ts";
 
+keepOutput();
 const log = logger("broker");
 const database = openDatabase(databaseUrl(), { max: 20, applicationName: "sluice-broker" });
 setDatabase(database);
