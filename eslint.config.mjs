@@ -1,4 +1,5 @@
 import next from "eslint-config-next/core-web-vitals";
+import * as regexp from "eslint-plugin-regexp";
 import ts from "typescript-eslint";
 
 export default ts.config(
@@ -14,6 +15,16 @@ export default ts.config(
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
       "@typescript-eslint/require-await": "off",
       "@typescript-eslint/restrict-template-expressions": "off",
+    },
+  },
+  {
+    // One request with a regular expression of this kind keeps a whole process busy.
+    files: ["**/*.ts", "**/*.tsx", "**/*.mjs"],
+    ignores: ["**/*.test.*", "e2e/**", "**/*.cluster.ts"],
+    plugins: { regexp },
+    rules: {
+      "regexp/no-super-linear-backtracking": ["error", { report: "potential" }],
+      "regexp/no-super-linear-move": ["error", { report: "potential" }],
     },
   },
 );

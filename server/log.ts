@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import pino from "pino";
 import { env } from "#server/env.ts";
+import { type Output, outputTo } from "#server/output.ts";
 import { scrub } from "#server/scrub.ts";
 
 export type Logger = pino.Logger;
@@ -30,12 +31,15 @@ export function loggerOptions(part: string): pino.LoggerOptions {
 }
 
 const loggers = new Map<string, Logger>();
+/** All loggers share one output: dropped lines are counted together. */
+let output: Output | undefined;
 
 /** The logger of one part, e.g. `logger("portal")`. */
 export function logger(part: string): Logger {
   let found = loggers.get(part);
   if (found === undefined) {
-    found = pino(loggerOptions(part), pino.destination({ dest: 2, sync: true }));
+    output ??= outputTo(2, (msg) => JSON.stringify({ level: pino.levels.values.warn, time: Date.now(), part, msg }));
+    found = pino(loggerOptions(part), output);
     loggers.set(part, found);
   }
   return found;

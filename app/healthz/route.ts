@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { answersSoon } from "#server/db/answers-soon.ts";
 import { database } from "#server/db/client.ts";
 
 export const dynamic = "force-dynamic";
@@ -6,7 +6,7 @@ export const dynamic = "force-dynamic";
 /** Whether the portal can serve pages: 200 when its database answers, 503 otherwise. For probes; tells nothing else. */
 export async function GET(): Promise<Response> {
   try {
-    await database().db.execute(sql`select 1`);
+    await answersSoon(database().db);
     return Response.json({ status: "ok" });
   } catch {
     return Response.json({ status: "unavailable" }, { status: 503 });

@@ -1,4 +1,4 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -46,6 +46,39 @@ describe("a service", () => {
     expect(service.pid()).toBe(second);
     expect(restarts).toEqual(["it ended with SIGKILL"]);
   });
+});
+
+it("tries again when a service cannot be run", async () => {
+  const command = path.join(await mkdtemp(path.join(tmpdir(), "sluice-service-")), "program");
+  const restarts: string[] = [];
+  const lay = () => writeFile(command, "#!/bin/sh\necho up\nexec sleep 600\n", { mode: 0o755 });
+  await lay();
+  service = await startService("it", {
+    ...{ command, args: [], env: process.env, logFile: `${command}.log`, ready: (line) => line === "up" },
+    onRestart: (reason) => restarts.push(reason),
+  });
+  const first = service.pid() ?? 0;
+  await rm(command);
+  process.kill(first, "SIGKILL");
+  await vi.waitFor(() => expect(restarts.at(-1)).toMatch(/^it could not be run \(spawn .* ENOENT\)$/), 5_000);
+  await lay();
+  await vi.waitFor(() => expect(service?.pid() ?? first).not.toBe(first), 10_000);
+});
+
+it("keeps a service whose log cannot be written", async () => {
+  const restarts: string[] = [];
+  service = await startService("it", {
+    command: process.execPath,
+    args: ["-e", `setInterval(() => console.log("up"), 20); process.on("SIGTERM", () => process.exit(0));`],
+    env: process.env,
+    logFile: "/dev/full",
+    ready: (line) => line === "up",
+    onRestart: (reason) => restarts.push(reason),
+  });
+  const pid = service.pid();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(service.pid()).toBe(pid);
+  expect(restarts).toEqual([]);
 });
 
 describe("a program with a limit", () => {

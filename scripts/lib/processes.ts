@@ -1,8 +1,9 @@
 /** Running other programs: to their end with their lines, or as a service that must stay up. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream, type WriteStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Watchdog } from "#scripts/lib/watchdog.ts";
+import { type Output, outputTo } from "#server/output.ts";
 
 export type RunOptions = {
   cwd?: string;
@@ -73,6 +74,8 @@ export type ServiceOptions = {
   /** Recognises the line that says it is ready. */
   ready: (line: string) => boolean;
   readyTimeoutMs?: number;
+  /** Ends a run that no longer answers; without one, only a run that ends by itself is started again. */
+  watchdog?: Watchdog;
   /** It may end in order by itself and is not started again then. */
   mayEnd?: boolean;
   onRestart?: (reason: string) => void;
@@ -80,15 +83,21 @@ export type ServiceOptions = {
 
 /** Starts a program, waits until it is ready, and starts it again (with growing pauses) when it dies. */
 export async function startService(name: string, options: ServiceOptions): Promise<Service> {
-  const log = createWriteStream(options.logFile, { flags: "a" });
+  const log = outputTo(options.logFile);
   let stopping = false;
+  let watching: { stop: () => void } | undefined;
   let child: ChildProcess = launch(options, log);
   await untilReady(name, child, options);
 
   const watch = (current: ChildProcess, failures: number, since: number) => {
-    current.once("exit", (code, signal) => {
-      if (stopping || (options.mayEnd === true && code === 0)) return;
-      const reason = `${name} ended with ${signal ?? code}`;
+    let stall: string | undefined;
+    watching = options.watchdog?.watch(() => {
+      stall = `${name} did not answer for ${Math.round((options.watchdog?.silentMs ?? 0) / 1000)} s and was ended`;
+      current.kill("SIGKILL");
+    });
+    const startAgain = (reason: string) => {
+      watching?.stop();
+      if (stopping) return;
       options.onRestart?.(reason);
       const next = Date.now() - since > 30_000 ? 0 : failures + 1;
       void sleep(Math.min(10_000, 250 * 2 ** next)).then(() => {
@@ -96,6 +105,14 @@ export async function startService(name: string, options: ServiceOptions): Promi
         child = launch(options, log);
         watch(child, next, Date.now());
       });
+    };
+    current.once("exit", (code, signal) => {
+      if (options.mayEnd === true && code === 0) watching?.stop();
+      else startAgain(stall ?? `${name} ended with ${signal ?? code}`);
+    });
+    // No exit follows when the system had no memory, files or processes left to run the program.
+    current.on("error", (error) => {
+      if (current.pid === undefined) startAgain(`${name} could not be run (${error.message})`);
     });
   };
   watch(child, 0, Date.now());
@@ -105,13 +122,14 @@ export async function startService(name: string, options: ServiceOptions): Promi
     pid: () => child.pid,
     stop: async (graceMs = 10_000) => {
       stopping = true;
+      watching?.stop();
       await end(child, graceMs);
       log.end();
     },
   };
 }
 
-function launch(options: ServiceOptions, log: WriteStream): ChildProcess {
+function launch(options: ServiceOptions, log: Output): ChildProcess {
   // A group of its own: a Ctrl-C in the terminal reaches only the start script, which ends things in order.
   const child = spawn(options.command, [...options.args], {
     cwd: options.cwd,
@@ -119,8 +137,9 @@ function launch(options: ServiceOptions, log: WriteStream): ChildProcess {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
-  child.stdout?.pipe(log, { end: false });
-  child.stderr?.pipe(log, { end: false });
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream !== null) createInterface({ input: stream }).on("line", (line) => log.write(`${line}\n`));
+  }
   return child;
 }
 

@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
+import { keepReserve } from "#scripts/lib/reserve.ts";
 import { buildNative, buildPortal, buildWheel } from "#scripts/start/builds.ts";
 import { choosePorts, processEnvironment } from "#scripts/start/config.ts";
 import { showDemo } from "#scripts/start/demo.ts";
@@ -17,11 +18,15 @@ import { openDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
 import { ensureEnvironment, environmentState, prepareEnvironment } from "#server/launchers/local/environment.ts";
+import { keepOutput } from "#server/output.ts";
 
+keepOutput();
 const started = Number(process.env.SLUICE_STARTED_AT ?? Date.now());
 const root = process.cwd();
 const stateDir = path.resolve(process.env.SLUICE_STATE_DIR ?? path.join(root, ".sluice"));
 await mkdir(path.join(stateDir, "logs"), { recursive: true, mode: 0o700 });
+// Before anything is written: on a full disk the reserve gives the start its space.
+await keepReserve(stateDir, { say: (line) => console.log(`  !  ${line}`) });
 const unlock = await lockInstallation(stateDir);
 
 const STEPS = {

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { type Service, startService } from "#scripts/lib/processes.ts";
+import { watchdogOf } from "#scripts/lib/watchdog.ts";
 import type { Ports } from "#scripts/start/config.ts";
 import { gpudSockets } from "#server/launchers/local/workspace-files.ts";
 
@@ -87,5 +88,6 @@ async function start(
     // A GPU server that was removed from the pool ends in order.
     mayEnd: name === "gpud",
     onRestart: setting.onRestart,
+    watchdog: watchdogOf(name, setting.ports, env),
   });
 }

@@ -31,6 +31,7 @@ import {
   workspaces,
 } from "#server/db/schema/index.ts";
 import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import type { Launcher } from "#server/launchers/launcher.ts";
 import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
 import { closeLost } from "#server/services/gpu-server/lose.ts";
 import { map } from "#server/services/gpu-server/map.ts";
@@ -471,6 +472,24 @@ describe("gpud", () => {
     await gpud.connect();
     expect(await leaseRow(lease.id)).toMatchObject({ state: "active", endReason: null });
     expect(gpud.received.filter((message) => message.type === "welcome").at(-1)?.leases).toEqual([lease.id]);
+  });
+
+  test("ends a grant without an owner after one chance of 10 s, also when brokers do not live for 60 s", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    const ago = (ms: number) => new Date(Date.now() - ms);
+    const long = { grantedAt: ago(300_000), ownerSeenAt: ago(300_000) };
+    await database.db.update(leases).set(long).where(eq(leases.id, lease.id));
+    await eventually(async () => expect((await leaseRow(lease.id)).claimChanceAt).not.toBeNull());
+    await livenessRound();
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "granted" });
+    const { claimChanceAt } = await leaseRow(lease.id);
+    expect(Date.now() - (claimChanceAt?.getTime() ?? 0)).toBeLessThan(10_000);
+    await database.db
+      .update(leases)
+      .set({ claimChanceAt: ago(10_000) })
+      .where(eq(leases.id, lease.id));
+    await eventually(async () => expect(await leaseRow(lease.id)).toMatchObject({ endReason: "never used" }));
   });
 
   test("keeps its leases, and who waits the place, when the machine was suspended: nobody could be heard", async () => {
@@ -993,6 +1012,17 @@ describe("a broker that is killed", () => {
     await call(ada, "DELETE", `/v1/leases/${lease.id}`);
     const after = await call<LeaseRequestAnswer>(lin, "GET", `/v1/lease-requests/${first.requestId}?wait=20`);
     expect(after.body).toMatchObject({ state: "granted" });
+  });
+});
+
+test("health names the launchers that refuse launches", async () => {
+  const refusal = { happened: "The disk is almost full: 3 MiB left.", next: "Enlarge the disk." };
+  const launcher = { name: "local", isolation: async () => ({ isolated: true }), refusal: async () => refusal };
+  await broker.stop();
+  const launchers = new Map([["local", launcher as Partial<Launcher> as Launcher]]);
+  broker = await startBroker({ database, env: { SLUICE_STATE_DIR: stateDir }, log, port: 0, launchers });
+  expect(await (await fetch(`${url()}/healthz`)).json()).toMatchObject({
+    launchers: [{ name: "local", isolated: true, refusal }],
   });
 });
 

@@ -86,6 +86,8 @@ async function loadLeaseFacts(db: Db, which?: SQL): Promise<Pick<Facts, "leases"
         owner: lease.owner,
         grantedAt: lease.grantedAt.getTime(),
         claimedAt: lease.claimedAt?.getTime() ?? null,
+        isOwnerSeen: lease.ownerSeenAt > lease.grantedAt,
+        claimChanceAt: lease.claimChanceAt?.getTime() ?? null,
         disconnectedAt: lease.disconnectedAt?.getTime() ?? null,
         expiresAt: lease.expiresAt.getTime(),
         releaseAt: lease.releaseAt?.getTime() ?? null,

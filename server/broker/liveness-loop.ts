@@ -1,5 +1,5 @@
 /** One elected broker looks every second, and after events, at who has gone silent, and does what liveness.ts says. */
-import { and, eq } from "drizzle-orm";
+import { and, eq, isNull } from "drizzle-orm";
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
 import { type Context, inTransaction, systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
@@ -110,6 +110,12 @@ async function take(ctx: Context, measure: Measure, watchingSince: number): Prom
         const { leaseId, reason, mode, note } = again;
         await beginEnd(tx, [leaseId], { reason, mode, ...(note === undefined ? {} : { note }) });
       });
+      return;
+    case "give-claim-chance":
+      await ctx.db
+        .update(leases)
+        .set({ claimChanceAt: ctx.now() })
+        .where(and(eq(leases.id, measure.leaseId), isNull(leases.claimedAt), isNull(leases.claimChanceAt)));
       return;
     case "stop-parking":
       await ctx.db

@@ -7,6 +7,7 @@ const start = 1_000_000;
 
 const lease = (options: Partial<LeaseFact> = {}): LeaseFact => ({
   ...{ id: "lea", requestId: options.id ?? "lea", state: "active" as const, workspaceId: "ws", serverId: "gsv", owner },
+  ...{ isOwnerSeen: false, claimChanceAt: null },
   ...{ grantedAt: start, claimedAt: start, disconnectedAt: null, expiresAt: start + 3_600_000, workspaceRuns: true },
   ...{ releaseAt: null, withServer: false, lastWorkAt: start, idleMs: Number.MAX_SAFE_INTEGER },
   ...options,
@@ -81,6 +82,67 @@ describe("a lease", () => {
     const unclaimed = facts({ leases: [lease({ state: "granted", claimedAt: null })] });
     expect(judged(unclaimed, 59)).toEqual([]);
     expect(judged(unclaimed, 60)).toMatchObject([{ reason: "never used", mode: "kill" }]);
+  });
+
+  describe("that nothing connects to while brokers die", () => {
+    const unclaimed = (options: Partial<LeaseFact> = {}) =>
+      facts({ leases: [lease({ state: "granted", claimedAt: null, ...options })] });
+    const ended = [{ do: "end-lease", leaseId: "lea", requestId: "lea", reason: "never used", mode: "kill" }];
+    const chance = [{ do: "give-claim-chance", leaseId: "lea" }];
+
+    test("ends 60 s after the grant without 60 s of one broker", () => {
+      expect(judged(unclaimed(), 59, at(50))).toEqual([]);
+      expect(judged(unclaimed(), 60, at(50))).toEqual(ended);
+    });
+
+    test("has one chance of 10 s after a break", () => {
+      expect(judged(unclaimed(), 60, at(51))).toEqual(chance);
+      expect(judged(unclaimed(), 61, at(51))).toEqual(ended);
+      expect(judged(unclaimed(), 300, at(300))).toEqual(chance);
+      expect(judged(unclaimed({ claimChanceAt: at(300) }), 309, at(300))).toEqual([]);
+      expect(judged(unclaimed({ claimChanceAt: at(300) }), 310, at(300))).toEqual(ended);
+    });
+
+    test("has no second chance from the next broker", () => {
+      expect(judged(unclaimed({ claimChanceAt: at(62) }), 71, at(70))).toEqual([]);
+      expect(judged(unclaimed({ claimChanceAt: at(62) }), 72, at(70))).toEqual(ended);
+    });
+
+    test("ends within 70 s, however often brokers die and come back", () => {
+      fc.assert(
+        fc.property(fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 100, maxLength: 100 }), (lives) => {
+          let claimChanceAt: number | null = null;
+          let watchingSince = start;
+          let left = 0;
+          const ends = () => {
+            for (let second = 0, life = 0; second < 1_000; second++, left--) {
+              if (left <= 0) {
+                left = lives[life++ % lives.length] ?? 1;
+                watchingSince = at(second);
+              }
+              const [measure] = judged(unclaimed({ claimChanceAt }), second, watchingSince);
+              if (measure?.do === "end-lease") return second;
+              if (measure?.do === "give-claim-chance") claimChanceAt = at(second);
+            }
+            return Number.POSITIVE_INFINITY;
+          };
+          const second = ends();
+          expect(second).toBeGreaterThanOrEqual(60);
+          expect(second).toBeLessThanOrEqual(70);
+        }),
+      );
+    });
+
+    test("is kept for 60 s of unbroken listening when a report lists the owner", () => {
+      expect(judged(unclaimed({ isOwnerSeen: true }), 119, at(60))).toEqual([]);
+      expect(judged(unclaimed({ isOwnerSeen: true }), 120, at(60))).toEqual(ended);
+    });
+
+    test("does not shorten the time of a lease that was claimed", () => {
+      const lost = facts({ leases: [lease({ disconnectedAt: at(10) })] });
+      expect(judged(lost, 75, at(50))).toEqual([]);
+      expect(judged(lost, 80, at(50))).toMatchObject([{ reason: "owner gone" }]);
+    });
   });
 
   test("whose connection is lost is held for 30 s", () => {

@@ -10,6 +10,8 @@ import { sameOwner } from "#server/services/lease/owners.ts";
 export const limits = {
   /** A grant that nothing connects to goes to the next. */
   unclaimedMs: 60_000,
+  /** A client that lost its long poll to a broker that died asks again within this time and claims its grant. */
+  claimChanceMs: 10_000,
   /** A lost connection may come back for so long. */
   disconnectedMs: 30_000,
   /** A grant to a kernel that the workspace does not list as alive. */
@@ -32,6 +34,10 @@ export type LeaseFact = {
   owner: LeaseOwner;
   grantedAt: number;
   claimedAt: number | null;
+  /** A report made since the grant lists the owner as alive. */
+  isOwnerSeen: boolean;
+  /** Start of the chance to claim after a break of the brokers; null: no chance was given. */
+  claimChanceAt: number | null;
   disconnectedAt: number | null;
   expiresAt: number;
   /** Told to be taken back: when it is released. */
@@ -66,6 +72,8 @@ export type Facts = {
 
 export type Measure =
   | { do: "end-lease"; leaseId: string; requestId: string; reason: EndReason; mode: "park" | "kill"; note?: string }
+  /** Starts the chance to claim of `judgeUnclaimed`. */
+  | { do: "give-claim-chance"; leaseId: string }
   /** gpud has not parked it in time: its workers are ended. */
   | { do: "stop-parking"; leaseId: string }
   | { do: "leave-queue"; requestId: string; state: "expired" | "cancelled" }
@@ -123,7 +131,7 @@ function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentF
       : end("taken back", "park");
   if (lease.claimedAt === null) {
     if (ownerUnlisted(lease, owners)) return end("owner gone", "kill");
-    return silentFor(lease.grantedAt) >= limits.unclaimedMs ? end("never used", "kill") : [];
+    return judgeUnclaimed(lease, now, silentFor, () => end("never used", "kill"));
   }
   if (lease.disconnectedAt !== null && silentFor(lease.disconnectedAt) >= limits.disconnectedMs) {
     return end("owner gone", "kill");
@@ -131,6 +139,27 @@ function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentF
   // A GPU that cannot be heard may well work; and who was told until when to save does not lose it before.
   const idle = lease.state === "active" && !lease.withServer && silentFor(lease.lastWorkAt) >= lease.idleMs;
   return idle ? end("idle", "park") : [];
+}
+
+/**
+ * A grant without any sign of its owner ends 60 s after the time in its row, whether brokers listened or not: brokers
+ * that keep dying would otherwise hold GPUs for owners that are long gone, while other people wait.
+ *
+ * A broker that dies also cuts the long poll that carries the grant. The client learns of the grant only from the next
+ * broker. So a grant does not end before a broker has listened for 10 s: a client asks again every second, and a gpud
+ * connects again within 5 s. The start of this chance is written to the row, and a lease has one chance: brokers that
+ * each live for 5 s cannot renew the chance. The lease ends at the latest 10 s after the first look that finds the 60 s
+ * over. Only a time without any broker adds to these 70 s, and nothing is granted to anybody in such a time.
+ *
+ * An owner that a report has listed since the grant is alive, and may not have reached a dead broker: such a grant ends
+ * after 60 s of unbroken listening.
+ */
+function judgeUnclaimed(lease: LeaseFact, now: number, silentFor: SilentFor, end: () => Measure[]): Measure[] {
+  if (lease.isOwnerSeen) return silentFor(lease.grantedAt) >= limits.unclaimedMs ? end() : [];
+  if (now - lease.grantedAt < limits.unclaimedMs) return [];
+  if (silentFor(lease.grantedAt) >= limits.claimChanceMs) return end();
+  if (lease.claimChanceAt === null) return [{ do: "give-claim-chance", leaseId: lease.id }];
+  return now - lease.claimChanceAt >= limits.claimChanceMs ? end() : [];
 }
 
 /** The kernel died while it was being granted: a report made well after the grant does not name it. */

@@ -9,12 +9,14 @@ import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
 import { brokerFolder } from "#server/launchers/local/network.ts";
 import type { Live } from "#server/live.ts";
 import { logger } from "#server/log.ts";
+import { keepOutput } from "#server/output.ts";
 import { egressPolicyOf } from "#server/services/team/egress-policy-of.ts";
 import { type BrokerOptions, type Certificate, startBroker } from "./broker.ts";
 import { startDatasetMeasuring } from "./dataset-measuring.ts";
 import { startEnvironmentChecks } from "./environment-check/loop.ts";
 import { startWorkspaceWatch } from "./workspace-watch.ts";
 
+keepOutput();
 const log = logger("broker");
 const database = openDatabase(databaseUrl(), { max: 20, applicationName: "sluice-broker" });
 setDatabase(database);

@@ -1,7 +1,7 @@
 /** What the broker answers over HTTP. Rules live in the services; this maps addresses to them. */
-import { sql } from "drizzle-orm";
 import type { ProcessHealth } from "#server/contracts/health.ts";
 import { extendLeaseInput, openSessionInput } from "#server/contracts/lease.ts";
+import { answersSoon } from "#server/db/answers-soon.ts";
 import { SluiceError } from "#server/errors.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { parse } from "#server/parse.ts";
@@ -146,11 +146,14 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       path: "/healthz",
       auth: "none",
       handle: async (ctx): Promise<ProcessHealth> => {
-        await ctx.db.execute(sql`select 1`);
-        const isolations = await Promise.all(
-          [...launchers.values()].map(async (each) => ({ name: each.name, ...(await each.isolation()) })),
+        await answersSoon(ctx.db);
+        const found = await Promise.all(
+          [...launchers.values()].map(async (each) => {
+            const refusal = await each.refusal?.();
+            return { name: each.name, ...(await each.isolation()), ...(refusal && { refusal }) };
+          }),
         );
-        return { status: "ok", version: VERSION, launchers: isolations };
+        return { status: "ok", version: VERSION, launchers: found };
       },
     },
   ];

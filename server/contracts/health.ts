@@ -19,7 +19,17 @@ export type Component = z.infer<typeof component>;
 export const processHealth = z.object({
   status: z.literal("ok"),
   version: z.string(),
-  launchers: z.array(z.object({ name: z.string(), isolated: z.boolean(), reason: z.string().optional() })).optional(),
+  launchers: z
+    .array(
+      z.object({
+        name: z.string(),
+        isolated: z.boolean(),
+        reason: z.string().optional(),
+        /** Why no new workspace starts there. */
+        refusal: z.object({ happened: z.string(), next: z.string() }).optional(),
+      }),
+    )
+    .optional(),
 });
 export type ProcessHealth = z.infer<typeof processHealth>;
 /** What is wrong stands first. */

@@ -3,7 +3,10 @@ import { database } from "#server/db/client.ts";
 import { checkSchema } from "#server/db/migrate.ts";
 import { env } from "#server/env.ts";
 import { logger } from "#server/log.ts";
+import { keepOutput } from "#server/output.ts";
 import { startGateway } from "./gateway.ts";
+
+keepOutput();
 
 const {
   SLUICE_GATEWAY_HOST: host,

@@ -102,6 +102,16 @@ export type Observation =
 /** Whether workspaces are kept apart; when not, `reason` says what is missing, for page and log. */
 export type Isolation = { isolated: true } | { isolated: false; reason: string };
 
+/** Why no new workspace starts for now: what happened, then what to do. Sentences for a person. */
+export type Refusal = { happened: string; next: string };
+
+/** A launch that was refused, with the message for a person; workspaces that run are not concerned. */
+export class LaunchRefused extends Error {
+  constructor({ happened, next }: Refusal) {
+    super(`${happened} ${next}`);
+  }
+}
+
 /** What a workspace's processes have used so far, and hold now. */
 export type Usage = {
   /** Processor time since its start, milliseconds; it only grows. */
@@ -118,6 +128,8 @@ export interface Launcher {
   /** So many of its starts may be under way at one time; further ones wait for one of them to come to its end. */
   readonly startsAtOnce: number;
   isolation(): Promise<Isolation>;
+  /** Why `ensure` refuses new launches now; undefined when launches work. Missing where nothing is ever short. */
+  refusal?(): Promise<Refusal | undefined>;
   /** Brings the workspace up and returns when its server process runs; it may not answer yet. */
   ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace>;
   observe(id: string): Promise<Observation>;

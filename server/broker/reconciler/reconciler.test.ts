@@ -16,7 +16,7 @@ import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { hashSecret, newId } from "#server/ids.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
-import type { BegunWorkspace, Launcher } from "#server/launchers/launcher.ts";
+import { type BegunWorkspace, type Launcher, LaunchRefused } from "#server/launchers/launcher.ts";
 import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
 import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
 import { workspacePaths } from "#server/launchers/local/workspace-files.ts";
@@ -250,6 +250,14 @@ describe("a launch", () => {
       await database.db.update(images).set({ name: "cuda-python" }).where(eq(images.name, "no-such"));
     }
   }, 60_000);
+
+  it("that its launcher refuses says why and what to do, and nothing else", async () => {
+    const refusal = { happened: "The disk is almost full: 3 MiB left.", next: "Enlarge the disk." };
+    await reconcile(changed({ ensure: () => Promise.reject(new LaunchRefused(refusal)) }));
+    const id = await launch("short");
+    await observed(id, "failed");
+    expect((await row(id)).message).toBe("The disk is almost full: 3 MiB left. Enlarge the disk.");
+  });
 
   it("without namespaces is the first admin's alone, and everybody else reads why", async () => {
     const bare = new Proxy(launcher, {

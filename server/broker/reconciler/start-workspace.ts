@@ -8,13 +8,14 @@ import { hashSecret, newSecret } from "#server/ids.ts";
 import { tryFirstKernel } from "#server/jupyter/first-kernel.ts";
 import { readAheadWithin } from "#server/jupyter/read-ahead.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
-import type {
-  DatasetMount,
-  Launcher,
-  LaunchReport,
-  Observation,
-  RunningWorkspace,
-  WorkspaceSpec,
+import {
+  type DatasetMount,
+  type Launcher,
+  LaunchRefused,
+  type LaunchReport,
+  type Observation,
+  type RunningWorkspace,
+  type WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { forgetOldStarts } from "#server/services/workspace/forget-old-starts.ts";
@@ -106,7 +107,12 @@ export async function startWorkspace(start: Start): Promise<void> {
     await changeWhileWanted(
       db,
       row,
-      { observed: "failed", message: sentence(step, message), endpoint: null, handle: null },
+      {
+        observed: "failed",
+        message: error instanceof LaunchRefused ? message : sentence(step, message),
+        endpoint: null,
+        handle: null,
+      },
       { action: "workspace.fail", detail: { step, message } },
     );
   }

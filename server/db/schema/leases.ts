@@ -132,6 +132,8 @@ export const leases = pgTable(
     epoch: integer("epoch").notNull(),
     grantedAt: instant("granted_at").notNull(),
     claimedAt: instant("claimed_at"),
+    /** Start of the one extra chance to claim that a break of the brokers calls for (server/broker/liveness.ts). */
+    claimChanceAt: instant("claim_chance_at"),
     /** Last sign of life of the owner: a report, a request, or an open connection. */
     ownerSeenAt: instant("owner_seen_at").notNull(),
     /** Set while no client process is connected to gpud. */

@@ -8,21 +8,25 @@ import { mkdir, open, readFile, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { type ReadFileSystem, readDisk } from "#server/disk.ts";
 import { egressFolder } from "#server/egress/egress-folder.ts";
 import { unixEndpoint } from "#server/jupyter/endpoint.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
-import type {
-  DatasetMount,
-  Isolation,
-  Launcher,
-  LaunchReport,
-  Observation,
-  Prefetched,
-  RunningWorkspace,
-  Usage,
-  WorkspaceSpec,
+import {
+  type DatasetMount,
+  type Isolation,
+  type Launcher,
+  LaunchRefused,
+  type LaunchReport,
+  type Observation,
+  type Prefetched,
+  type Refusal,
+  type RunningWorkspace,
+  type Usage,
+  type WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
+import { formatBytes } from "#server/scheduler/amount.ts";
 import { shortFolder } from "#server/short-folder.ts";
 import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
 import { type BuiltEnvironment, environmentForWorkspace, environmentState } from "./environment.ts";
@@ -63,7 +67,7 @@ const handleSchema = z.object({
 });
 type LocalHandle = z.infer<typeof handleSchema>;
 
-export type LocalLauncherOptions = { stateDir: string; wheel: string | undefined };
+export type LocalLauncherOptions = { stateDir: string; wheel: string | undefined; readFileSystem?: ReadFileSystem };
 
 export class LocalLauncher implements Launcher {
   readonly name = "local";
@@ -79,6 +83,17 @@ export class LocalLauncher implements Launcher {
     return isolation();
   }
 
+  async refusal(): Promise<Refusal | undefined> {
+    const { stateDir, readFileSystem } = this.#options;
+    // A state directory that cannot be read fails the launch with its own error.
+    const disk = await readDisk(stateDir, readFileSystem).catch(() => undefined);
+    if (disk?.isShort !== true) return undefined;
+    return {
+      happened: `The disk of ${stateDir} is almost full: ${formatBytes(disk.availableBytes)} left. What is left belongs to the database and logs, and no workspace starts.`,
+      next: "Delete files that nobody needs, or enlarge the disk. Launches work again as soon as there is space.",
+    };
+  }
+
   async ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace> {
     const { mode, reason } = probeSandbox();
     if (mode === undefined && !spec.allowUnisolated) throw new Error(`Workspaces cannot be isolated: ${reason}.`);
@@ -89,6 +104,8 @@ export class LocalLauncher implements Launcher {
       if (isOurs && (await isAlive(running))) return asRunning(running);
       await this.stop(spec.id);
     }
+    const refusal = await this.refusal();
+    if (refusal !== undefined) throw new LaunchRefused(refusal);
     const environment = await this.#environment(spec, report, signal);
     report.started("sandbox", mode === undefined ? `Starting without a sandbox: ${reason}` : "Making the sandbox");
     const datasets = await foldersOf(spec.datasets, (line) => report.log("sandbox", line));

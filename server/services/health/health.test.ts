@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import type { ProcessHealth } from "#server/contracts/health.ts";
 import { gpuServers, gpus } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
@@ -10,12 +11,15 @@ import { newId } from "#server/ids.ts";
 import { makeWorld, type World } from "#server/services/testing.ts";
 import { read } from "./read.ts";
 
+type Launchers = NonNullable<ProcessHealth["launchers"]>;
+
+let launchers: Launchers;
 let test: TestDatabase;
 let world: World;
 let broker: Server;
 
 beforeAll(async () => {
-  const launchers = [
+  launchers = [
     { name: "local", isolated: false, reason: "this machine lets nobody make a user namespace" },
     { name: "kubernetes", isolated: true },
   ];
@@ -57,6 +61,19 @@ it("puts what is wrong first, and says what to do about it and nothing else", as
   expect(components[0]?.state).toBe("down");
   for (const { state, next } of components) expect(next !== null).toBe(state !== "ok");
   await expect(read(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });
+});
+
+it("says that a launcher refuses launches, and what to do", async () => {
+  const refusal = { happened: "The disk of /state is almost full: 3 MiB left.", next: "Enlarge the disk." };
+  const isolated = launchers;
+  launchers = [{ name: "local", isolated: true, refusal }];
+  try {
+    const { components } = await read(world.admin.ctx);
+    const local = components.find(({ name }) => name === "Launcher local");
+    expect(local).toMatchObject({ state: "down", detail: refusal.happened, next: refusal.next });
+  } finally {
+    launchers = isolated;
+  }
 });
 
 it("asks the gateway where it runs, and says of one on a cluster what is to be done there", async () => {

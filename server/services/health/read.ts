@@ -78,9 +78,12 @@ function startsAgain(kind: "broker" | "gateway"): string {
     : `Kubernetes starts it again by itself; if not, kubectl logs -l app.kubernetes.io/component=${kind} shows its last lines.`;
 }
 
-function launcherHealth({ name, isolated, reason }: LauncherHealth, version: string | null, at: string): Component {
+function launcherHealth(launcher: LauncherHealth, version: string | null, at: string): Component {
+  const { name, isolated, reason, refusal } = launcher;
+  const about = { kind: "launcher", name: `Launcher ${name}`, version, seenAt: at } as const;
+  if (refusal !== undefined) return { ...about, state: "down", detail: refusal.happened, next: refusal.next };
   return {
-    ...{ kind: "launcher", name: `Launcher ${name}`, version, seenAt: at },
+    ...about,
     ...(isolated
       ? { state: "ok", detail: "keeps workspaces apart from one another and from the installation", next: null }
       : {

@@ -274,7 +274,7 @@ function leaseRow(request: RequestRow, place: OnPlace, now: Date): LeaseRow {
     ...{ teamId: request.teamId, userId: request.userId, owner: request.owner, gpuType: request.gpuType },
     ...{ gpuId, serverId, epoch, milli, memoryBytes, ordinal },
     ...{ borrowed: borrowed ? 1 : 0, guaranteedOnly: request.guaranteedOnly, state: "granted" as const },
-    ...{ grantedAt: now, ownerSeenAt: now, expiresAt, claimedAt: null, disconnectedAt: null },
+    ...{ grantedAt: now, ownerSeenAt: now, expiresAt, claimedAt: null, claimChanceAt: null, disconnectedAt: null },
     ...{ noticeFor: null, noticeAt: null, releaseAt: null },
     ...{ endingAt: null, endMode: null, endedAt: null, endReason: null, endNote: null },
     ...{

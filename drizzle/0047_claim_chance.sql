@@ -1,0 +1,1 @@
+ALTER TABLE "leases" ADD COLUMN "claim_chance_at" timestamp with time zone;
