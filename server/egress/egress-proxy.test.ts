@@ -10,6 +10,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
 import { AddressRules } from "./addresses.ts";
 import { createEgressProxy, type EgressProxy, MOST_CONNECTIONS, type Refusal } from "./egress-proxy.ts";
+import { judge } from "./judge.ts";
+import { packageIndexes } from "./package-indexes.ts";
 import { upstreamOf } from "./upstream.ts";
 
 let folder: string;
@@ -44,6 +46,7 @@ beforeAll(async () => {
     rules: new LoopbackIsPublic(() => ({ own: ["192.0.2.2"], gateways: ["192.0.2.1"] })),
     policy: () => policy,
     gpuServers: () => gpuServers,
+    indexes: new Set(["mirror.test:80"]),
     onRefused: (refusal) => refusals.push(refusal),
     resolve: async (host) => {
       const found = names[host] ?? (/^[0-9.:a-f]+$/.test(host) ? [host] : undefined);
@@ -192,6 +195,33 @@ it("opens what the list names, and GPU servers in every mode", async () => {
   expect((await tunnel(`127.0.0.1:${port + 1}`)).status).toBe(403);
 });
 
+it("knows the package indexes of the operator", async () => {
+  expect(
+    packageIndexes(
+      {
+        NODE_ENV: "test",
+        PIP_INDEX_URL: "http://user:word@10.0.0.5:3141/root/",
+        UV_INDEX: "own=https://pip.test/simple",
+      },
+      "[global]\nextra-index-url = https://a.test/x http://b.test:8080/\ncert = /x\n",
+    ),
+  ).toEqual(new Set(["10.0.0.5:3141", "pip.test:443", "a.test:443", "b.test:8080"]));
+  names["mirror.test"] = ["10.1.2.3"];
+  const judged = async (mode: EgressPolicy["mode"], port: number) =>
+    await judge({
+      destination: { host: "mirror.test", port },
+      policy: { mode, allow: [] },
+      rules: new AddressRules(() => ({ own: [], gateways: [] })),
+      gpuServers,
+      indexes: new Set(["mirror.test:80"]),
+      resolve: async () => [{ address: "10.1.2.3", family: 4 }],
+    });
+  expect(await judged("all", 80)).toHaveProperty("addresses");
+  expect(await judged("all", 81)).toHaveProperty("refused");
+  expect(await judged("list", 80)).toHaveProperty("refused");
+  expect(await judged("none", 80)).toHaveProperty("refused");
+});
+
 it("bounds what one workspace takes", async () => {
   const held: Socket[] = [];
   for (let count = 0; count < MOST_CONNECTIONS + 20; count++)
@@ -236,6 +266,7 @@ describe("behind a proxy of the host", () => {
       rules: new AddressRules(() => ({ own: [], gateways: [] })),
       policy: () => policy,
       gpuServers: () => gpuServers,
+      indexes: new Set(),
       upstream: upstreamOf({ NODE_ENV: "test", HTTPS_PROXY: at, NO_PROXY: "direct.test" }),
       resolve: async (host) => {
         const found = names[host];

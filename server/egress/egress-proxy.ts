@@ -44,6 +44,7 @@ export type EgressOptions = {
   /** Asked for each connection, so that a change holds at once. */
   policy: () => Promise<EgressPolicy> | EgressPolicy;
   gpuServers: () => ReadonlySet<string>;
+  indexes: ReadonlySet<string>;
   /** The host's own proxy, where the host has no other way out. */
   upstream?: Upstream | undefined;
   onRefused?: (refusal: Refusal) => void;
@@ -188,9 +189,9 @@ class WayOut implements EgressProxy {
 
   /** Where a request may go; throws `Unreachable` with the rule. */
   async #route(destination: Destination): Promise<Route> {
-    const { rules, gpuServers, upstream, resolve, onRefused } = this.#options;
+    const { rules, gpuServers, indexes, upstream, resolve, onRefused } = this.#options;
     const policy = await this.#options.policy();
-    const input = { destination, policy, rules, gpuServers: gpuServers(), resolve };
+    const input = { destination, policy, rules, gpuServers: gpuServers(), indexes, resolve };
     const verdict: Verdict = await this.#lookups.run(() => judge(input));
     if ("refused" in verdict) {
       onRefused?.({ ...destination, reason: verdict.refused });

@@ -15,6 +15,7 @@ import { MOST_REFUSALS, type RefusedConnection, recordRefusals } from "#server/s
 import { AddressRules } from "./addresses.ts";
 import { EGRESS_SOCKET, egressFolder } from "./egress-folder.ts";
 import { createEgressProxy, type EgressProxy } from "./egress-proxy.ts";
+import { packageIndexes } from "./package-indexes.ts";
 import { upstreamOf } from "./upstream.ts";
 
 /** Folders come and go with workspaces; a look misses none that the watch missed. */
@@ -45,6 +46,7 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
   const open = new Map<string, EgressProxy>();
   const refused = new Map<string, RefusedConnection[]>();
   const upstream = upstreamOf(options.environment);
+  const indexes = packageIndexes(options.environment);
   const addresses = kept(async () => await addressesOfGpuServers(db));
 
   const begin = async (id: string) => {
@@ -53,6 +55,7 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
     const proxy = createEgressProxy({
       rules,
       upstream,
+      indexes,
       gpuServers: () => known,
       policy: async () => {
         known = await addresses();

@@ -21,15 +21,18 @@ export type JudgeInput = {
   rules: AddressRules;
   /** `host:port` of each GPU server of the installation: open to every workspace, which proves itself there. */
   gpuServers: ReadonlySet<string>;
+  /** `host:port` of the package indexes that the operator has set: judged as public wherever they stand. */
+  indexes: ReadonlySet<string>;
   resolve?: (host: string) => Promise<LookupAddress[]>;
 };
 
 /** Judges one destination. All addresses of a name are resolved here, and refused ones are left out. */
 export async function judge(input: JudgeInput): Promise<Verdict> {
-  const { destination, policy, rules, gpuServers, resolve = resolveAll } = input;
+  const { destination, policy, rules, gpuServers, indexes, resolve = resolveAll } = input;
   const host = canonicalHost(destination.host);
   if (host === undefined) return { unknown: `"${destination.host.slice(0, 100)}" is no host name and no address.` };
-  const isGpuServer = gpuServers.has(hostAndPort({ host, port: destination.port }));
+  const asked = hostAndPort({ host, port: destination.port });
+  const isGpuServer = gpuServers.has(asked);
   if (policy.mode === "none" && !isGpuServer) {
     return { refused: "The outgoing network policy of this team is: none." };
   }
@@ -47,7 +50,7 @@ export async function judge(input: JudgeInput): Promise<Verdict> {
   }
   if (isGpuServer) return { addresses: found };
   const open = found.filter((address) => {
-    const reach = rules.reach(address.address);
+    const reach = indexes.has(asked) ? "public" : rules.reach(address.address);
     if (reach === "closed") return false;
     if (inRange(address)) return true;
     return reach === "public" && (policy.mode === "all" || named);

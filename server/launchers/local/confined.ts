@@ -6,6 +6,14 @@ import { existsSync } from "node:fs";
 import { chmod, lchown, mkdir, mkdtemp, rm, stat, statfs } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { OPEN } from "#server/contracts/egress.ts";
+import { AddressRules } from "#server/egress/addresses.ts";
+import { EGRESS_SOCKET } from "#server/egress/egress-folder.ts";
+import { createEgressProxy } from "#server/egress/egress-proxy.ts";
+import { packageIndexes } from "#server/egress/package-indexes.ts";
+import { upstreamOf } from "#server/egress/upstream.ts";
+import { listenInFolder } from "#server/listen-in-folder.ts";
+import { FORWARDER, FORWARDER_INSIDE, INSIDE, WAY_OUT_PORT, wayOutCommand, wayOutVariables } from "./network.ts";
 import { runLines } from "./processes.ts";
 import { type Mount, probeSandbox, sandboxCommand, workspaceUid } from "./sandbox.ts";
 
@@ -15,8 +23,20 @@ const GIB = 1024 ** 3;
 export const DISK = { buildBytes: 20 * GIB, freeBytes: GIB, cacheBytes: 5 * GIB };
 const LOOK_MS = 2_000;
 
-/** No core files; a file of at most 8 GiB (blocks of 512 bytes); 32 GiB of addresses; 4096 open files. */
-const LIMITS = 'ulimit -c 0; ulimit -f 16777216; ulimit -v 33554432; ulimit -n 4096; exec "$@"';
+/**
+ * No core files; a file of at most 8 GiB (blocks of 512 bytes); 32 GiB of addresses; 4096 open files. The first argument
+ * is the command of the way out: it listens before the program starts, runs beside it and ends with its sandbox.
+ */
+const LIMITS = `ulimit -c 0; ulimit -f 16777216; ulimit -v 33554432; ulimit -n 4096
+if [ -n "$1" ]; then
+  $1 &
+  for look in $(seq 100); do
+    grep -q ' 0100007F:${WAY_OUT_PORT.toString(16).toUpperCase().padStart(4, "0")} 00000000:0000 0A' /proc/net/tcp && break
+    sleep 0.05
+  done
+fi
+shift
+exec "$@"`;
 
 /** What the broker's environment tells about the machine's network and package index, and nothing else. */
 const PASSED =
@@ -28,6 +48,8 @@ export type ConfinedOptions = {
   signal?: AbortSignal;
   /** Files and folders of the host that it sees, at their own paths. */
   reads: string[];
+  /** A Python interpreter among them: with it the program reaches the internet, and nothing of this host. */
+  python?: string;
   /** The folder that it changes, at its own path; it exists. */
   writes: string;
   /** What that may grow to; `DISK.buildBytes`. */
@@ -52,24 +74,33 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
     options.maxBytes,
   );
   const signal = AbortSignal.any([size.exceeded, ...(options.signal === undefined ? [] : [options.signal])]);
+  const { mode } = probeSandbox();
+  const wayOut = mode === undefined || options.python === undefined ? undefined : await openWayOut(scratch);
   try {
-    const limited = ["sh", "-c", LIMITS, "limited", ...command];
-    const { mode } = probeSandbox();
+    const forward = wayOut === undefined ? "" : wayOutCommand(options.python ?? "");
+    const limited = ["sh", "-c", LIMITS, "limited", forward, ...command];
     if (mode?.asRoot) for (const folder of [writes, cache, tmp, home]) await own(folder, UID());
     const mounts = [
       { from: tmp, to: "/tmp", writable: true },
+      { from: FORWARDER, to: FORWARDER_INSIDE },
+      ...(wayOut === undefined ? [] : [{ from: wayOut.folder, to: INSIDE.egress }]),
       ...[...configured(), ...options.reads].filter(isOwnMount).map((at) => ({ from: at, to: at })),
       ...[home, cache, writes].map((at) => ({ from: at, to: at, writable: true })),
     ] satisfies Mount[];
     const [program = "sh", ...args] =
-      mode === undefined ? limited : sandboxCommand({ mode, root, uid: UID(), mounts, command: limited });
+      mode === undefined
+        ? limited
+        : sandboxCommand({ mode, root, uid: UID(), mounts, python: options.python, command: limited });
     await runLines(program, args, {
       cwd: mode === undefined ? home : "/",
       onLine: options.onLine,
       signal,
       // The first process of a sandbox ignores SIGTERM; with it end all others.
       killSignal: "SIGKILL",
-      env: confinedEnvironment(process.env, { home, cache, tmp: mode === undefined ? tmp : "/tmp" }),
+      env: {
+        ...confinedEnvironment(process.env, { home, cache, tmp: mode === undefined ? tmp : "/tmp" }),
+        ...(mode === undefined ? {} : wayOutVariables()),
+      },
     });
   } catch (error) {
     if (options.signal?.aborted) throw error;
@@ -81,8 +112,24 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
     });
   } finally {
     size.stop();
+    wayOut?.close();
     await rm(scratch, { recursive: true, force: true });
   }
+}
+
+/** A way out for one program, by the rules of a team without a policy of its own. */
+async function openWayOut(scratch: string): Promise<{ folder: string; close: () => void }> {
+  const folder = path.join(scratch, "egress");
+  await mkdir(folder, { mode: 0o755 });
+  const proxy = createEgressProxy({
+    rules: new AddressRules(),
+    policy: () => OPEN,
+    gpuServers: () => new Set(),
+    indexes: packageIndexes(process.env),
+    upstream: upstreamOf(process.env),
+  });
+  await listenInFolder(proxy.server, folder, EGRESS_SOCKET, 0o666);
+  return { folder, close: proxy.close.bind(proxy) };
 }
 
 /** The environment of such a program: the machine's index and proxies, no secret of the installation. */

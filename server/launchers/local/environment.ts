@@ -377,7 +377,12 @@ async function buildProposed(build: Build, options: BuildOptions): Promise<void>
   const { python, uv, folder, definition } = build;
   const reads = [path.join(folder, definition.requirements), options.wheel ?? []].flat();
   const confined = async (...command: string[]) =>
-    await runConfined(command, { ...options, reads: [...toolsOf(build), ...reads], writes: unfinished });
+    await runConfined(command, {
+      ...options,
+      reads: [...toolsOf(build), ...reads],
+      python: basePython(python),
+      writes: unfinished,
+    });
   options.onLine(`Python ${python.version} (${python.executable})`);
   await confined(uv, "venv", "--quiet", "--relocatable", "--no-project", "--python", basePython(python), unfinished);
   if (options.wheel === undefined) options.onLine(NO_WHEEL);

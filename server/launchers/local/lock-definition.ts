@@ -50,8 +50,9 @@ export async function lockDefinition(wanted: WantedDefinition, options: PrepareO
     const own = await readFile(path.join(base.folder, "requirements.in"), "utf8");
     await writeFile(path.join(folder, "requirements.in"), `${own}\n${wanted.requirements}\n`);
     await copyFile(path.join(base.folder, "excludes.txt"), path.join(folder, "excludes.txt"));
-    const tools = { ...options, reads: toolsOf({ uv, python }), writes: folder };
-    await runConfined([uv, ...compile(folder, basePython(python))], tools);
+    const interpreter = basePython(python);
+    const tools = { ...options, reads: toolsOf({ uv, python }), python: interpreter, writes: folder };
+    await runConfined([uv, ...compile(folder, interpreter)], tools);
     const lock = await readLock(path.join(folder, "requirements.lock"));
     const [major = "", minor = ""] = python.version.split(".");
     const { name, title, description } = wanted;

@@ -27,3 +27,18 @@ export const egressFolderOf = (stateDir: string, id: string): string => path.joi
 export function wayOutCommand(python: string): string {
   return `${python} -I -S ${FORWARDER_INSIDE} ${WAY_OUT_PORT} ${INSIDE.egress}/egress.sock`;
 }
+
+/** The broker's socket in a sandbox, in the spelling that jupyter_server and requests-unixsocket have for it. */
+export const BROKER_INSIDE = `http+unix://${encodeURIComponent(`${INSIDE.broker}/${BROKER_SOCKET}`)}`;
+
+/** The proxy variables of a workspace, in both spellings: some programs know one alone. */
+export function wayOutVariables(): Record<string, string> {
+  const proxy = `http://127.0.0.1:${WAY_OUT_PORT}`;
+  const values = { http_proxy: proxy, https_proxy: proxy, all_proxy: proxy, no_proxy: "localhost,127.0.0.1,::1" };
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => [
+      [name, value],
+      [name.toUpperCase(), value],
+    ]),
+  );
+}

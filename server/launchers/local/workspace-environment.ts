@@ -6,7 +6,7 @@ import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
 import { frameworkConditions, frameworkVariables, readFrameworkSettings } from "./framework-variables.ts";
-import { BROKER_SOCKET, INSIDE, WAY_OUT_PORT } from "./network.ts";
+import { BROKER_INSIDE, WAY_OUT_PORT, wayOutVariables } from "./network.ts";
 
 /** How the host reaches the internet; a workspace with a network of its own has another way. */
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
@@ -53,21 +53,6 @@ export function workspaceEnvironment(
     SLUICE_GPUD_SOCKETS: layout.gpuds,
     JUPYTER_TOKEN: spec.serverToken,
   };
-}
-
-/** The broker's socket in a sandbox, in the spelling that jupyter_server and requests-unixsocket have for it. */
-const BROKER_INSIDE = `http+unix://${encodeURIComponent(`${INSIDE.broker}/${BROKER_SOCKET}`)}`;
-
-/** In both spellings: some programs know one alone. */
-function wayOutVariables(): Record<string, string> {
-  const proxy = `http://127.0.0.1:${WAY_OUT_PORT}`;
-  const values = { http_proxy: proxy, https_proxy: proxy, all_proxy: proxy, no_proxy: "localhost,127.0.0.1,::1" };
-  return Object.fromEntries(
-    Object.entries(values).flatMap(([name, value]) => [
-      [name, value],
-      [name.toUpperCase(), value],
-    ]),
-  );
 }
 
 function definedOnly(values: Record<string, string | undefined>): Record<string, string> {
