@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 
 TARGETS = json.loads("""@TARGETS@""")
 got = {}
@@ -76,10 +74,16 @@ attempt("trace the broker", trace)
 
 
 def other_server(token=None):
-    request = urllib.request.Request(TARGETS["other"] + "/api/contents")
-    if token:
-        request.add_header("Authorization", f"token {token}")
-    return urllib.request.urlopen(request, timeout=5).status
+    import http.client
+
+    link = http.client.HTTPConnection("other", timeout=5)
+    link.sock = socket.socket(socket.AF_UNIX)
+    link.sock.connect(TARGETS["other"])
+    link.request("GET", "/api/contents", headers={"Authorization": f"token {token}"} if token else {})
+    status = link.getresponse().status
+    if status != 200:
+        raise PermissionError(status)
+    return status
 
 
 attempt("enter the other workspace without a token", other_server)
@@ -131,6 +135,52 @@ def database():
 
 attempt("enter the database without its password", database)
 
+
+
+def reached(address, port):
+    with socket.create_connection((address, port), 3):
+        return "connected"
+
+
+# Every address of this machine, on a port where the test listens; some lead through no network at all.
+for address in TARGETS["addresses"]:
+    attempt(f"connect to the host at {address}", lambda address=address: reached(address, TARGETS["listening"]))
+
+
+def through_proxy(target):
+    with socket.create_connection(("127.0.0.1", 3128), 5) as link:
+        link.sendall(f"CONNECT {target} HTTP/1.1\r\nhost: {target}\r\n\r\n".encode())
+        answer = link.recv(1000).decode()
+    if " 200 " in answer.split("\r\n")[0]:
+        return answer
+    raise PermissionError(answer)
+
+
+def control_by_way_out():
+    try:
+        return through_proxy(TARGETS["gpud"]).split("\r\n")[0]
+    except OSError as error:
+        return repr(error)
+
+
+CLOSED = [*TARGETS["addresses"], "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254"]
+for host in CLOSED:
+    port = TARGETS["listening"]
+    attempt(f"connect by the way out to {host}", lambda host=host, port=port: through_proxy(f"{host}:{port}"))
+
+
+def abstract():
+    # Names of abstract sockets belong to a network, too.
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(TARGETS["abstract"].replace("@", "\0"))
+        return "connected"
+
+
+attempt("connect to an abstract socket of the host", abstract)
+attempt("lay a socket where the broker's is", lambda: socket.socket(socket.AF_UNIX).bind("/run/sluice-broker/other"))
+attempt("lay a socket where the way out is", lambda: socket.socket(socket.AF_UNIX).bind("/run/sluice-egress/other"))
+attempt("add a network device", lambda: run("ip", "link", "add", "own", "type", "dummy"))
+
 secrets = TARGETS["secrets"]
 found = []
 
@@ -158,7 +208,11 @@ for pid in pids:
         except OSError:
             pass
 variables = [name for name in os.environ if name in TARGETS["variables"]]
+ports = [line.split()[1] for line in open("/proc/net/tcp").readlines()[1:] if line.split()[3] == "0A"]
 control = {
+    # Its own: the way out (0C38) and what its kernel opens.
+    "GPU server by the way out": control_by_way_out(),
+    "way out listens": any(port == "0100007F:0C38" for port in ports),
     "own credential": read(TARGETS["credential"]).decode(),
     "uid": os.getuid(),
     "processes": len(pids),

@@ -2,15 +2,24 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { networkInterfaces } from "node:os";
 import path from "node:path";
+import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authSecret } from "#server/auth/keys.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedded.ts";
+import { egressRefusals, gpuServers } from "#server/db/schema/index.ts";
+import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { type EgressService, startEgress } from "#server/egress/egress-service.ts";
 import { env, resetEnv } from "#server/env.ts";
+import { addressOf } from "#server/jupyter/endpoint.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
+import { logger } from "#server/log.ts";
 import { loadSigner } from "#server/services/lease/signer.ts";
+import { makeWorkspace, makeWorld } from "#server/services/testing.ts";
 import { LocalLauncher } from "./local-launcher.ts";
 import { makeTestState, type TestState } from "./testing.ts";
 import { workspacePaths } from "./workspace-files.ts";
@@ -25,8 +34,21 @@ type Report = {
 let state: TestState;
 let postgres: EmbeddedPostgres;
 let launcher: LocalLauncher;
+let egress: EgressService;
+let database: TestDatabase;
+/** Takes connections on every address of the host. */
+let listener: Server;
+/** Stands at the address of a GPU server of the pool. */
+let gpud: Server;
+let abstract: Server;
 let own: Awaited<ReturnType<typeof launch>>;
 let other: Awaited<ReturnType<typeof launch>>;
+
+const ABSTRACT = `@sluice-isolation-${process.pid}`;
+const hostAddresses = Object.values(networkInterfaces())
+  .flatMap((each) => each ?? [])
+  .filter(({ family }) => family === "IPv4")
+  .map(({ address }) => address);
 
 /** A kernel as Jupyter starts it by itself, talking until its input ends. */
 const TALKER = `import sys
@@ -54,11 +76,13 @@ const EVERYWHERE = [
 const SPOKEN = "an answer for its owner alone";
 const TALK = `import time\nfor _ in range(900):\n    print(${JSON.stringify(SPOKEN)}, flush=True)\n    time.sleep(0.1)`;
 
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+
 const silent = { started: () => undefined, done: () => undefined, log: () => undefined };
 const signal = new AbortController().signal;
 
-async function launch(generation = 1) {
-  const spec = aWorkspaceSpec({ generation });
+async function launch(id: string) {
+  const spec = aWorkspaceSpec({ id, generation: 1 });
   const { endpoint } = await launcher.ensure(spec, silent, signal);
   const server = { endpoint, token: spec.serverToken };
   const stillRuns = async () => (await launcher.observe(spec.id)).state === "running";
@@ -74,12 +98,27 @@ beforeAll(async () => {
   postgres = await startEmbeddedPostgres(state.stateDir);
   await Promise.all([authSecret(), loadSigner(env())]);
   launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
-  [own, other] = await Promise.all([launch(), launch()]);
+  database = await createTestDatabase();
+  egress = await startEgress(database.db, { stateDir: state.stateDir, log: logger("test"), environment: process.env });
+  listener = createServer((socket) => socket.end()).listen(0, "0.0.0.0");
+  abstract = createServer((socket) => socket.end()).listen({ path: ABSTRACT.replace("@", "\0") });
+  const world = await makeWorld(database.db);
+  const owner = world.member;
+  const ids = await Promise.all([makeWorkspace(world, { owner }), makeWorkspace(world, { owner })]);
+  gpud = createServer((socket) => socket.end()).listen(0, "127.0.0.1");
+  await Promise.all([listener, gpud].map(async (server) => server.listening || (await once(server, "listening"))));
+  await database.db.update(gpuServers).set({ dataAddress: `tls://127.0.0.1:${portOf(gpud)}` });
+  [own, other] = await Promise.all([launch(ids[0].id), launch(ids[1].id)]);
   await writeFile(path.join(other.paths.home, "diary.txt"), "a secret of the other home");
 }, 240_000);
 
 afterAll(async () => {
   for (const workspace of [own, other]) await launcher.remove(workspace.id);
+  listener.close();
+  gpud.close();
+  abstract.close();
+  await egress.close();
+  await database.drop();
   await postgres.stop();
   await state.drop();
 });
@@ -97,7 +136,11 @@ async function intruder(credential: string, search: string[]): Promise<string> {
     },
     state: state.stateDir,
     broker: process.pid,
-    other: other.server.endpoint,
+    other: addressOf(other.server.endpoint).socketPath,
+    listening: portOf(listener),
+    gpud: `127.0.0.1:${portOf(gpud)}`,
+    addresses: hostAddresses,
+    abstract: ABSTRACT,
     spoken: SPOKEN,
     database: postgres.port,
     credential,
@@ -130,9 +173,19 @@ describe("a notebook that goes after what is not its own", () => {
     expect(Object.keys(report.got).length).toBeGreaterThan(25);
     expect(report.found).toEqual([]);
     expect(report.variables).toEqual([]);
-    expect(report.control).toMatchObject({ "own credential": own.credential, uid: 1000, "home writable": true });
+    expect(report.control).toMatchObject({
+      "own credential": own.credential,
+      "way out listens": true,
+      // The way out leads somewhere, so that what it refuses is refused by a rule.
+      "GPU server by the way out": "HTTP/1.1 200 Connection established",
+      ...{ uid: 1000, "home writable": true },
+    });
     // Its own few processes and nothing of the machine's.
     expect(report.control.processes).toBeLessThan(15);
+    await egress.close();
+    const refused = await database.db.select().from(egressRefusals).where(eq(egressRefusals.workspaceId, own.id));
+    expect(refused.map(({ host }) => host)).toEqual(expect.arrayContaining(["localhost", "169.254.169.254"]));
+    expect(refused.filter(({ reason }) => !reason.includes("which is closed"))).toEqual([]);
   });
 
   it("would have got it all without the sandbox (so the test can fail)", async () => {
@@ -149,6 +202,8 @@ describe("a notebook that goes after what is not its own", () => {
     }
     expect(report.got["see the broker's process"]).toMatch(/^YES/);
     expect(report.got["listen to the other workspace's kernel"]).toMatch(/^YES/);
+    for (const address of hostAddresses) expect(report.got[`connect to the host at ${address}`]).toMatch(/^YES/);
+    expect(report.got["connect to an abstract socket of the host"]).toMatch(/^YES/);
     expect(report.found).toContain(`other diary in ${path.join(other.paths.home, "diary.txt")}`);
   });
 });
