@@ -99,7 +99,7 @@ async function intruder(credential: string, search: string[]): Promise<string> {
     broker: process.pid,
     other: other.server.endpoint,
     spoken: SPOKEN,
-    database: postgres.port,
+    database: postgres.socket,
     credential,
     search,
     secrets: {
@@ -148,6 +148,7 @@ describe("a notebook that goes after what is not its own", () => {
       expect(report.got[`read ${name}`]).toMatch(/^YES/);
     }
     expect(report.got["see the broker's process"]).toMatch(/^YES/);
+    expect(report.got["connect to the database"]).toMatch(/^YES/);
     expect(report.got["listen to the other workspace's kernel"]).toMatch(/^YES/);
     expect(report.found).toContain(`other diary in ${path.join(other.paths.home, "diary.txt")}`);
   });
