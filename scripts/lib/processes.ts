@@ -76,6 +76,8 @@ export type ServiceOptions = {
   /** It may end in order by itself and is not started again then. */
   mayEnd?: boolean;
   onRestart?: (reason: string) => void;
+  /** Descriptors of this process that each run inherits, from number 3 on. */
+  descriptors?: readonly number[];
 };
 
 /** Starts a program, waits until it is ready, and starts it again (with growing pauses) when it dies. */
@@ -116,7 +118,7 @@ function launch(options: ServiceOptions, log: WriteStream): ChildProcess {
   const child = spawn(options.command, [...options.args], {
     cwd: options.cwd,
     env: options.env,
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", ...(options.descriptors ?? [])],
     detached: true,
   });
   child.stdout?.pipe(log, { end: false });
