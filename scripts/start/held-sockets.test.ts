@@ -126,7 +126,7 @@ describe("a taken port", () => {
     await expect(refused).rejects.toThrow("End that process, or set SLUICE_PORTAL_PORT to another port.");
   });
 
-  it("is waited for while a process of the same state folder ends", async () => {
+  it("is waited for while a process of the same state directory ends", async () => {
     const port = await startOther({ ...process.env, SLUICE_STATE_DIR: folder }, 1_500);
     expect((await hold(port)).port).toBe(port);
   });

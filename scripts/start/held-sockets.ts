@@ -41,7 +41,7 @@ const RETRY_MS = 250;
 
 /**
  * Holds ports. A port that another program has is an error with the program's name; processes that a killed `npm start`
- * of the same state folder left are given time to end.
+ * of the same state directory left are given time to end.
  */
 export async function holdPorts(wanted: readonly PortToHold[], stateDir: string): Promise<HeldSockets> {
   const started = Date.now();
@@ -100,8 +100,8 @@ async function hold(wanted: readonly PortToHold[], sockets: BoundSocket[]): Prom
 type Handle = { fd: number; getsockname: (out: Partial<AddressInfo>) => number; close: () => void };
 
 /**
- * Node's public servers accept as soon as they listen. Its cluster module binds by this function for workers, and node:net
- * exports the function for that module.
+ * Node's public servers accept as soon as they listen. Its cluster module binds by this function for workers, and
+ * node:net exports the function for that module.
  */
 const { _createServerHandle: createHandle } = net as unknown as {
   _createServerHandle: (host: string, port: number, family: 4 | 6) => Handle | number;
@@ -148,7 +148,7 @@ async function timeToEnd(owner: PortOwner | undefined, stateDir: string): Promis
   return (await isPredecessor(owner, stateDir)) ? PREDECESSORS_END_MS : 0;
 }
 
-/** Whether a process belongs to this state folder: by its arguments, as gpud's, or by its environment. */
+/** Whether a process belongs to this state directory: by its arguments, as gpud's, or by its environment. */
 async function isPredecessor(owner: PortOwner, stateDir: string): Promise<boolean> {
   if (owner.process === undefined || owner.process.pid === process.pid) return false;
   const environment = await readFile(`/proc/${owner.process.pid}/environ`, "utf8").catch(() => "");

@@ -43,7 +43,7 @@ describe("the embedded server", () => {
     expect(again).toMatchObject({ adopted: true, url: server.url, pid: server.pid });
   });
 
-  it("gets a socket with a short path when its state folder lies deep", async () => {
+  it("gets a socket with a short path when its state directory lies deep", async () => {
     const deep = path.join(folder, "a".repeat(120));
     const other = await startEmbeddedPostgres(deep);
     expect(Buffer.byteLength(other.socket)).toBeLessThanOrEqual(107);

@@ -37,7 +37,7 @@ export function launch(program: string, args: string[]): ChildProcess {
   return spawn(command ?? program, rest, { stdio, ...asNobody });
 }
 
-/** Makes the data folder of a server whose one user has the password in `passwordFile`. */
+/** Makes the data directory of a server whose one user has the password in `passwordFile`. */
 export async function initialise(binaries: Binaries, data: string, passwordFile: string): Promise<void> {
   // What an interrupted initialisation left is no database yet.
   await rm(data, { recursive: true, force: true });

@@ -41,8 +41,8 @@ export async function startRun(
 }
 
 /**
- * The server that already works on this data folder, and the folder of its socket: lines 1 and 5 of postmaster.pid. The
- * file of a server that was killed names a process that has ended, or another program.
+ * The server that already works on this data directory, and the folder of its socket: lines 1 and 5 of postmaster.pid.
+ * The file of a server that was killed names a process that has ended, or another program.
  */
 export async function findRun(data: string): Promise<(Run & { socketFolder: string }) | undefined> {
   const lines = (await readFile(path.join(data, "postmaster.pid"), "utf8").catch(() => "")).split("\n");

@@ -1,6 +1,6 @@
 /**
  * A real PostgreSQL from npm packages, for an installation without one of its own. The server runs as a child of the
- * caller, listens on a Unix socket alone, keeps its data below the state folder, and ends with its parent.
+ * caller, listens on a Unix socket alone, keeps its data below the state directory, and ends with its parent.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -18,12 +18,12 @@ export type EmbeddedPostgres = {
   socket: string;
   /** The process of the server that this call started or found; a restart has another one. */
   pid: number | undefined;
-  /** Whether a server that was already running on this data folder was taken over. */
+  /** Whether a server that was already running on this data directory was taken over. */
   adopted: boolean;
   stop: () => Promise<void>;
 };
 
-/** From the data folder, in which the server works: no length of the state folder's path matters to the server. */
+/** Relative to the data directory, in which the server works: a long path of the state directory does no harm. */
 const SOCKET_FOLDER = "../socket";
 
 export type EmbeddedOptions = {
