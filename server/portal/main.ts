@@ -6,7 +6,7 @@ import { listen } from "#server/listen.ts";
 import { logger } from "#server/log.ts";
 
 /** How long answers that are under way may take when the portal stops: event streams do not end by themselves. */
-const STOP_MS = 3_000;
+const STOP_MS = 5_000;
 
 const { SLUICE_LISTEN: host, SLUICE_PORTAL_PORT: port } = env();
 const log = logger("portal");
