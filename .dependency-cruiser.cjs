@@ -25,7 +25,7 @@ module.exports = {
       name: "services-not-to-processes",
       severity: "error",
       from: { path: "^server/services/", pathNot: "\\.test\\.ts$" },
-      to: { path: "^server/(broker|gateway)/" },
+      to: { path: "^server/(broker|gateway|portal)/" },
     },
     // The chart gives each process the keys that it can reach, and no others (deploy/helm/sluice/templates).
     {

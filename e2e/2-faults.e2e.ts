@@ -1,6 +1,7 @@
 /** What goes wrong, and what people see then: the notebook lives, and the words say what to do. */
 import { spawn } from "node:child_process";
 import { mkdir, readdir, readFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import path from "node:path";
 import { type APIRequestContext, expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
@@ -88,6 +89,15 @@ async function processOf({ stateDir: state }: Installation, ...words: string[]):
   throw new Error(`no process of this installation with ${words.join(" ")}`);
 }
 
+/** The code of the error that another program gets when it listens on a port; undefined when it can. */
+async function codeOfListening(port: number): Promise<string | undefined> {
+  return await new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(undefined)));
+  });
+}
+
 test("wrong amounts are answered with what to type", async () => {
   for (const [amount, says] of [
     ["0", /An amount must be more than 0; you asked for 0\./],
@@ -148,6 +158,30 @@ test("the broker killed while somebody waits in the queue: the place is kept", a
   expect(await notebook.run("%gpu detach", 30_000)).not.toContain("Error");
   expect(await waiting).toMatch(/Queued[\s\S]*Attached 0\.5 GPU/);
   await queued.run("%gpu detach");
+});
+
+test("the broker killed: no other program gets its port, and a call waits for the next broker", async ({
+  installation,
+}) => {
+  const port = installation.ports[1];
+  process.kill(await processOf(installation, "server/broker/main.ts"), "SIGKILL");
+  const answer = fetch(`${installation.brokerUrl}/healthz`);
+  expect(await codeOfListening(port)).toBe("EADDRINUSE");
+  expect((await answer).status).toBe(200);
+});
+
+test("PostgreSQL killed: started again on its socket, and nobody has to start anything else", async ({
+  installation,
+}) => {
+  process.kill(await processOf(installation, "postgres", " -D "), "SIGKILL");
+  await expect.poll(() => installation.output()).toContain("PostgreSQL ended with SIGKILL; starting it again");
+  await expect(async () => {
+    expect((await api.get("/api/v1/gpus")).status()).toBe(200);
+  }).toPass({ timeout: 30_000 });
+  expect(await notebook.run("print(x)")).toContain("42");
+  await expect(async () => {
+    expect(await notebook.run("%gpu", 30_000)).not.toContain("cannot be reached");
+  }).toPass({ timeout: 60_000 });
 });
 
 test("a gateway that does not answer comes first on the open health page, with what to do, until it answers again", async ({

@@ -28,6 +28,15 @@ describe("settings", () => {
     expect(() => readEnv(wrong)).toThrow(/SLUICE_PORTAL_URL[\s\S]*SLUICE_PORTAL_PORT[\s\S]*SLUICE_AUTH_SECRET/);
   });
 
+  it("read the sockets that a process inherits", () => {
+    expect(readEnv({}).SLUICE_LISTEN_FDS).toEqual([]);
+    expect(readEnv({ SLUICE_LISTEN_FDS: "3001=3,3003=4" }).SLUICE_LISTEN_FDS).toEqual([
+      { port: 3001, fd: 3 },
+      { port: 3003, fd: 4 },
+    ]);
+    expect(() => readEnv({ SLUICE_LISTEN_FDS: "3001" })).toThrow("SLUICE_LISTEN_FDS");
+  });
+
   it("name a time zone that is known, UTC where none is given", () => {
     expect(readEnv({}).SLUICE_TIME_ZONE).toBe("UTC");
     expect(readEnv({ SLUICE_TIME_ZONE: "Europe/Berlin" }).SLUICE_TIME_ZONE).toBe("Europe/Berlin");

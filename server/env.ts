@@ -13,6 +13,20 @@ const listed = (value: string) =>
     .map((name) => name.trim())
     .filter((name) => name !== "");
 
+/** A listening TCP socket that this process inherits: its port and its file descriptor. */
+export type HeldSocket = { port: number; fd: number };
+
+const heldSockets = z
+  .string()
+  .regex(/^(\d+=\d+(,\d+=\d+)*)?$/, "pairs of a port and a file descriptor, such as 3001=3,3003=4")
+  .default("")
+  .transform((value): HeldSocket[] =>
+    listed(value).map((pair) => {
+      const [held = 0, fd = 0] = pair.split("=").map(Number);
+      return { port: held, fd };
+    }),
+  );
+
 const schema = z.object({
   /** PostgreSQL; `npm start` sets it to the embedded server when nothing is given. */
   DATABASE_URL: z.string().min(1).optional(),
@@ -36,8 +50,10 @@ const schema = z.object({
   /** More of them for its internal port, for who asks there by a name that this certificate holds for. */
   SLUICE_BROKER_INTERNAL_TLS_CERTIFICATE: z.string().min(1).optional(),
   SLUICE_BROKER_INTERNAL_TLS_KEY: z.string().min(1).optional(),
-  /** Where broker and gateway listen: this machine alone, or `0.0.0.0` in a container behind what ends TLS. */
+  /** Where portal, broker and gateway listen: this machine alone, or `0.0.0.0` in a container behind what ends TLS. */
   SLUICE_LISTEN: z.union([z.ipv4(), z.ipv6()]).default("127.0.0.1"),
+  /** Set by `npm start`: the sockets that it holds for this process, by port. */
+  SLUICE_LISTEN_FDS: heldSockets,
   /** A workspace's hostname is `<id>.<SLUICE_GATEWAY_HOST>`. */
   SLUICE_GATEWAY_HOST: z
     .string()

@@ -1,8 +1,9 @@
+import { readFile } from "node:fs/promises";
 import { sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { openDatabase } from "#server/db/client.ts";
-import { messageFor, SluiceError } from "./errors.ts";
+import { messageFor, SluiceError, toSluiceError } from "./errors.ts";
 
 it("shows a person the sentences that are for people", () => {
   expect(messageFor(new SluiceError("refused", "No room."))).toBe("No room.");
@@ -20,4 +21,13 @@ it("shows nobody a statement, its values, or a fault of the language", async () 
   const faults = [new TypeError("x is undefined at hunter2"), z.number().safeParse("hunter2").error, "hunter2"];
   for (const error of [away, statement, ...faults]) expect(messageFor(error)).not.toMatch(/hunter2|delete|x is/);
   expect(messageFor(away)).toContain("database");
+});
+
+it("calls a database away whose Unix socket is not there, and no file", async () => {
+  const { db, close } = openDatabase("postgres://nobody@localhost/none?host=/nonexistent", { max: 1 });
+  const away: unknown = await db.execute(sql`select 1`).catch((error: unknown) => error);
+  await close();
+  expect(toSluiceError(away).code).toBe("unavailable");
+  const file: unknown = await readFile("/nonexistent/file").catch((error: unknown) => error);
+  expect(toSluiceError(file).code).toBe("internal");
 });

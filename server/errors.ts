@@ -92,6 +92,18 @@ export function databaseCode(error: unknown): string | undefined {
   return undefined;
 }
 
+/** Codes of a refused connection to a Unix socket: the server is not there, or its queue of connections is full. */
+const unavailableSocketCodes = new Set(["ENOENT", "EAGAIN"]);
+
+/** Whether the connection to a Unix socket failed; the same codes mean something else for files. */
+function isSocketAway(error: unknown): boolean {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    const { code, syscall } = at as NodeJS.ErrnoException;
+    if (syscall === "connect" && code !== undefined && unavailableSocketCodes.has(code)) return true;
+  }
+  return false;
+}
+
 /** Whether a unique index refused a write (PostgreSQL 23505). */
 export function isUniqueViolation(error: unknown): boolean {
   return databaseCode(error) === "23505";
@@ -152,7 +164,7 @@ export function toSluiceError(error: unknown): SluiceError {
   if (error instanceof SluiceError) return error;
   if (error instanceof z.ZodError) return invalidInput(error);
   const code = databaseCode(error);
-  if (code !== undefined && unavailableCodes.has(code)) {
+  if ((code !== undefined && unavailableCodes.has(code)) || isSocketAway(error)) {
     return new SluiceError("unavailable", "The database cannot be reached just now. Try again in a few seconds.");
   }
   if (code === TEAM_ARCHIVED) {

@@ -21,11 +21,11 @@ afterEach(async () => {
   await rm(base, { recursive: true, force: true });
 });
 
-it("returns a short state folder as it is", async () => {
+it("returns a short state directory as it is", async () => {
   expect(await shortFolder("/srv/sluice")).toBe("/srv/sluice");
 });
 
-it("leads to a deep state folder through a private folder", async () => {
+it("leads to a deep state directory through a private folder", async () => {
   const short = await shortFolder(deep);
   expect(Buffer.byteLength(short)).toBeLessThanOrEqual(60);
   expect(await realpath(short)).toBe(await realpath(deep));
@@ -33,7 +33,7 @@ it("leads to a deep state folder through a private folder", async () => {
   expect(await shortFolder(deep)).toBe(short);
 });
 
-it("gives each state folder a path of its own", async () => {
+it("gives each state directory a path of its own", async () => {
   expect(await shortFolder(`${deep}/one`)).not.toBe(await shortFolder(`${deep}/two`));
 });
 

@@ -1,13 +1,13 @@
 /**
- * A short path to the state folder, for Unix sockets: the path of a socket has at most 107 bytes, and a state folder may
- * lie deep. The short path is a link in a private folder below the temporary folder.
+ * A short path to the state directory, for Unix sockets: the path of a socket has at most 107 bytes, and a state
+ * directory may lie deep. The short path is a link in a private folder below the temporary folder.
  */
 import { createHash } from "node:crypto";
 import { lstat, lutimes, mkdir, readlink, rename, symlink, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-/** Leaves 47 bytes for the path of a socket within the state folder. */
+/** Leaves 47 bytes for the path of a socket within the state directory. */
 const SHORT_BYTES = 60;
 /** Cleaners of temporary folders delete entries that are some days old. */
 const REFRESH_MS = 3_600_000;
@@ -16,7 +16,7 @@ const REFRESH_MS = 3_600_000;
 const refreshed = new Set<string>();
 
 /**
- * A path of at most 60 bytes that leads to `stateDir`: the state folder itself where its path is short, else a link.
+ * A path of at most 60 bytes that leads to `stateDir`: the state directory itself where its path is short, else a link.
  * Throws when another user owns the private folder, since that user could lead the link elsewhere.
  */
 export async function shortFolder(stateDir: string): Promise<string> {

@@ -18,7 +18,7 @@ export async function startPortal(
 ): Promise<Service> {
   return await startService("portal", {
     command: process.execPath,
-    args: [...node, "node_modules/next/dist/bin/next", "start", "-H", "127.0.0.1", "-p", String(port)],
+    args: [...node, "server/portal/main.ts"],
     env: {
       ...process.env,
       ...{ NODE_ENV: "production", SLUICE_STATE_DIR: stateDir, DATABASE_URL: databaseUrl, SLUICE_LOG_LEVEL: "error" },
@@ -27,6 +27,6 @@ export async function startPortal(
     },
     cwd: root,
     logFile: path.join(stateDir, "portal.log"),
-    ready: (line) => line.includes("Ready in"),
+    ready: (line) => line.includes(`"ready":"portal"`),
   });
 }

@@ -32,7 +32,7 @@ let relay: Server;
 let authority: string;
 let issuer: Awaited<ReturnType<typeof startProvider>>;
 
-/** Where pods reach the database, which listens on loopback alone: it takes who asks for TLS first, and nobody else. */
+/** Where pods reach the database, which listens on a Unix socket alone: it takes who asks for TLS first, and nobody else. */
 async function startRelay(certificate: { key: string; cert: string }): Promise<Server> {
   const server = createServer((plain) => {
     plain.once("data", (request: Buffer) => {
@@ -40,7 +40,7 @@ async function startRelay(certificate: { key: string; cert: string }): Promise<S
       if (request.readInt32BE(0) !== 8 || request.readInt32BE(4) !== 80_877_103) return plain.destroy();
       plain.write("S");
       const from = new TLSSocket(plain, { ...certificate, isServer: true });
-      const to = connect(postgres.port, "127.0.0.1");
+      const to = connect(postgres.socket);
       for (const [one, other] of [
         [from, to],
         [to, from],
@@ -82,6 +82,7 @@ beforeAll(async () => {
   });
   await makeNamespace(machine, NAMESPACE);
   const url = new URL(postgres.url);
+  url.searchParams.delete("host");
   url.searchParams.set("sslmode", "verify-full");
   url.host = `${cluster.address}:${(relay.address() as AddressInfo).port}`;
   await secret("database", { url: url.href });

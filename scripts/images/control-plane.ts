@@ -8,7 +8,7 @@ import { npmPackages } from "#scripts/images/bill.ts";
 import { containerfileText } from "#scripts/images/containerfile.ts";
 import { findOrMake } from "#scripts/images/kept.ts";
 import { fingerprint } from "#scripts/lib/fingerprint.ts";
-import { findBinaries } from "#server/db/embedded.ts";
+import { findBinaries } from "#server/db/embedded-program.ts";
 
 const HOME = "/opt/sluice";
 const POSTGRES = "deploy/images/control-plane/postgres.sh";

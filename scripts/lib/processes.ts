@@ -79,6 +79,8 @@ export type ServiceOptions = {
   /** It may end in order by itself and is not started again then. */
   mayEnd?: boolean;
   onRestart?: (reason: string) => void;
+  /** Descriptors of this process that each run inherits, from number 3 on. */
+  descriptors?: readonly number[];
 };
 
 /** Starts a program, waits until it is ready, and starts it again (with growing pauses) when it dies. */
@@ -134,7 +136,7 @@ function launch(options: ServiceOptions, log: Output): ChildProcess {
   const child = spawn(options.command, [...options.args], {
     cwd: options.cwd,
     env: options.env,
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", ...(options.descriptors ?? [])],
     detached: true,
   });
   for (const stream of [child.stdout, child.stderr]) {

@@ -7,7 +7,8 @@ import path from "node:path";
 import { letWait, letWork } from "#scripts/demo/alive.ts";
 import { FULL, seed } from "#scripts/demo/seed.ts";
 import { buildPortal } from "#scripts/start/builds.ts";
-import { choosePorts, processEnvironment } from "#scripts/start/config.ts";
+import { type Ports, processEnvironment } from "#scripts/start/config.ts";
+import type { HeldSockets } from "#scripts/start/held-sockets.ts";
 import { services } from "#scripts/start/services.ts";
 import { announce } from "#scripts/start/setup.ts";
 import { Steps } from "#scripts/start/steps.ts";
@@ -25,8 +26,18 @@ import { rollUp } from "#server/services/utilisation/roll-up.ts";
 /** What runs and has to be stopped, the last one first. */
 type Ends = { name: string; stop: () => Promise<void> }[];
 
+type DemoOptions = {
+  root: string;
+  stateDir: string;
+  ports: Ports;
+  sockets: HeldSockets;
+  ends: Ends;
+  onRestart: (reason: string) => void;
+};
+
 /** Shows sample data until they are removed; then everything that it made is gone. */
-export async function showDemo(root: string, stateDir: string, ends: Ends): Promise<void> {
+export async function showDemo(options: DemoOptions): Promise<void> {
+  const { root, stateDir, ports, sockets, ends, onRestart } = options;
   const folder = path.join(stateDir, "demo");
   const before = { ...process.env };
   // What is held "now" was held when it was made.
@@ -34,22 +45,20 @@ export async function showDemo(root: string, stateDir: string, ends: Ends): Prom
   await mkdir(path.join(folder, "logs"), { recursive: true, mode: 0o700 });
   const steps = new Steps({ database: "Database", portal: "Portal", sample: "Sample data: 1,000 GPUs and 90 days" });
   const url = await steps.run("database", async () => {
-    const server = await startEmbeddedPostgres(folder);
+    const server = await startEmbeddedPostgres(folder, { onRestart });
     ends.unshift({ name: "PostgreSQL", stop: server.stop });
     await migrateDatabase(server.url);
     return server.url;
   });
-  const { ports } = await choosePorts(stateDir);
   const env: NodeJS.ProcessEnv = { ...processEnvironment(folder, ports, url), SLUICE_SAMPLE_DATA: "1" };
   Object.assign(process.env, env);
   resetEnv();
   const database = openDatabase(url, { max: 3, applicationName: "sluice demo" });
   ends.unshift({ name: "connection", stop: database.close });
   await steps.persistTo(database.db, "database");
-  const onRestart = (reason: string) => console.log(`  !  ${reason}; starting it again`);
   await steps.run("portal", async (onLine) => {
     await buildPortal(root, env, onLine);
-    ends.unshift(await services({ root, stateDir: folder, ports, env, onRestart }).portal());
+    ends.unshift(await services({ root, stateDir: folder, ports, sockets, env, onRestart }).portal());
   });
   // Heard from the first page on, while they are still being written.
   const removed = removal(database);

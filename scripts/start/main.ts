@@ -8,7 +8,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { keepReserve } from "#scripts/lib/reserve.ts";
 import { buildNative, buildPortal, buildWheel } from "#scripts/start/builds.ts";
-import { choosePorts, processEnvironment } from "#scripts/start/config.ts";
+import { holdChosenPorts, processEnvironment } from "#scripts/start/config.ts";
 import { showDemo } from "#scripts/start/demo.ts";
 import { lockInstallation } from "#scripts/start/lock.ts";
 import { services } from "#scripts/start/services.ts";
@@ -43,9 +43,13 @@ const ends: { name: string; stop: () => Promise<void> }[] = [];
 let stopping = false;
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void shutDown(0));
 
+const onRestart = (reason: string) => console.log(`  !  ${reason}; starting it again`);
+
 try {
-  if (process.argv.includes("--demo")) await showDemo(root, stateDir, ends);
-  await bringUp();
+  // First: nothing is built for an installation whose ports are taken.
+  const held = await holdChosenPorts(stateDir);
+  if (process.argv.includes("--demo")) await showDemo({ root, stateDir, ends, onRestart, ...held });
+  await bringUp(held);
 } catch (error) {
   if (!stopping) {
     console.error(error instanceof Error ? error.message : error);
@@ -53,15 +57,12 @@ try {
   }
 }
 
-async function bringUp(): Promise<void> {
+async function bringUp({ ports, sockets }: Awaited<ReturnType<typeof holdChosenPorts>>): Promise<void> {
   const steps = new Steps(STEPS);
-  const { ports, moved } = await choosePorts(stateDir);
-  for (const line of moved) console.log(`  !  ${line}: running workspaces of the last start must be started again`);
-
   const databaseUrl = await steps.run("database", async () => {
     const given = process.env.DATABASE_URL;
     if (given === undefined) {
-      const embedded = await startEmbeddedPostgres(stateDir);
+      const embedded = await startEmbeddedPostgres(stateDir, { onRestart });
       ends.push({ name: "PostgreSQL", stop: embedded.stop });
       await migrateDatabase(embedded.url);
       return embedded.url;
@@ -76,13 +77,7 @@ async function bringUp(): Promise<void> {
   ends.unshift({ name: "connection", stop: close });
   await steps.persistTo(db, "database");
 
-  const up = services({
-    root,
-    stateDir,
-    ports,
-    env,
-    onRestart: (reason) => console.log(`  !  ${reason}; starting it again`),
-  });
+  const up = services({ root, stateDir, ports, sockets, env, onRestart });
   const start = async (name: keyof typeof up) => {
     const service = await up[name]();
     ends.unshift(service);

@@ -4,12 +4,14 @@ import path from "node:path";
 import { type Service, startService } from "#scripts/lib/processes.ts";
 import { watchdogOf } from "#scripts/lib/watchdog.ts";
 import type { Ports } from "#scripts/start/config.ts";
+import { FIRST_DESCRIPTOR, type HeldSockets, type Inheritance } from "#scripts/start/held-sockets.ts";
 import { gpudSockets } from "#server/launchers/local/workspace-files.ts";
 
 export type Setting = {
   root: string;
   stateDir: string;
   ports: Ports;
+  sockets: HeldSockets;
   env: NodeJS.ProcessEnv;
   onRestart: (reason: string) => void;
 };
@@ -18,20 +20,18 @@ type Starter = () => Promise<Service>;
 
 /** A starter for each process. */
 export function services(setting: Setting): Record<"portal" | "broker" | "gateway" | "egress" | "gpud", Starter> {
-  const { root, stateDir, ports, env } = setting;
-  const nodeProgram = (name: string, args: string[], ready: (line: string) => boolean): Starter => {
-    return () => start(setting, env, name, process.execPath, args, ready);
+  const { root, stateDir, ports, sockets, env } = setting;
+  const nodeProgram = (name: "portal" | "broker" | "gateway" | "egress", ...held: number[]): Starter => {
+    const inherited = sockets.inheritanceOf(...held);
+    const own = { ...env, SLUICE_LISTEN_FDS: inherited.variable };
+    return () => start(setting, own, name, process.execPath, [`server/${name}/main.ts`], inherited);
   };
-  const saysReady = (name: string) => (line: string) => line.includes(`"ready":"${name}"`);
+  const gpudSocket = sockets.inheritanceOf(ports.gpudPort);
   return {
-    portal: nodeProgram(
-      "portal",
-      ["node_modules/next/dist/bin/next", "start", "-H", "127.0.0.1", "-p", String(ports.portalPort)],
-      (line) => line.includes("Ready in"),
-    ),
-    broker: nodeProgram("broker", ["server/broker/main.ts"], saysReady("broker")),
-    gateway: nodeProgram("gateway", ["server/gateway/main.ts"], saysReady("gateway")),
-    egress: nodeProgram("egress", ["server/egress/main.ts"], saysReady("egress")),
+    portal: nodeProgram("portal", ports.portalPort),
+    broker: nodeProgram("broker", ports.brokerPort, ports.brokerInternalPort),
+    gateway: nodeProgram("gateway", ports.gatewayPort),
+    egress: nodeProgram("egress"),
     gpud: () => {
       const token = env.SLUICE_JOIN_TOKEN;
       return start(
@@ -46,6 +46,8 @@ export function services(setting: Setting): Record<"portal" | "broker" | "gatewa
           env.SLUICE_BROKER_URL ?? "",
           "--listen",
           `127.0.0.1:${ports.gpudPort}`,
+          "--listen-fd",
+          String(FIRST_DESCRIPTOR),
           "--sockets",
           gpudSockets(stateDir),
           "--backend",
@@ -54,7 +56,7 @@ export function services(setting: Setting): Record<"portal" | "broker" | "gatewa
           "local",
           ...(token ? ["--join-token", token] : []),
         ],
-        saysReady("gpud"),
+        gpudSocket,
       );
     },
   };
@@ -73,9 +75,9 @@ async function start(
   name: string,
   program: string,
   args: string[],
-  ready: (line: string) => boolean,
+  { descriptors }: Inheritance,
 ): Promise<Service> {
-  // Ends with this script even when it is killed: a second start finds the ports free.
+  // Ends with this script even when it is killed: a second start finds the ports free. Keeps descriptors.
   const bound = existsSync("/usr/bin/setpriv") ? ["setpriv", "--pdeathsig", "TERM", "--"] : [];
   const [command = program, ...rest] = [...bound, program, ...args];
   return await startService(name, {
@@ -84,7 +86,8 @@ async function start(
     env,
     cwd: setting.root,
     logFile: path.join(setting.stateDir, "logs", `${name}.log`),
-    ready,
+    ready: (line) => line.includes(`"ready":"${name}"`),
+    descriptors,
     // A GPU server that was removed from the pool ends in order.
     mayEnd: name === "gpud",
     onRestart: setting.onRestart,

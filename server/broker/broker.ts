@@ -1,12 +1,12 @@
 /** The broker's HTTP servers and control channel over one database, without the process around them. */
 import { X509Certificate } from "node:crypto";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import type { OpenDatabase } from "#server/db/client.ts";
 import type { Env } from "#server/env.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { BROKER_SOCKET } from "#server/launchers/local/network.ts";
+import { listen } from "#server/listen.ts";
 import { listenInFolder } from "#server/listen-in-folder.ts";
 import { createLive, type Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
@@ -71,24 +71,24 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     else socket.end("HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n");
   });
   const host = options.host ?? "127.0.0.1";
-  const internalPort = await listen(internal, options.internalPort ?? 0, host);
-  const port = await listen(server, options.port, host);
+  const listening = {
+    internal: await listen(internal, { port: options.internalPort ?? 0, host }),
+    main: await listen(server, { port: options.port, host }),
+  };
   if (options.socketFolder !== undefined) await listenInFolder(local, options.socketFolder, BROKER_SOCKET, 0o666);
   await live.ready();
   const liveness = startLivenessLoop({ database, live, log });
   const usage = startUsageLoop({ database, log });
   return {
-    port,
-    internalPort,
+    port: listening.main.port,
+    internalPort: listening.internal.port,
     live,
     stop: async () => {
       await Promise.all([liveness.stop(), usage.stop()]);
       await control.close();
       watchers.close();
-      for (const each of [server, local, internal]) {
-        each.close();
-        each.closeAllConnections();
-      }
+      for (const each of [listening.main, listening.internal, local]) each.close();
+      for (const each of [server, local, internal]) each.closeAllConnections();
       await live.close();
     },
   };
@@ -98,15 +98,4 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 function namesOf({ cert }: Certificate): string[] {
   const names = new X509Certificate(cert).subjectAltName ?? "";
   return [...names.matchAll(/DNS:([^\s,]+)/g)].map(([, name = ""]) => name);
-}
-
-async function listen(server: Server, port: number, host: string): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-  return (server.address() as AddressInfo).port;
 }

@@ -78,7 +78,7 @@ test("PostgreSQL down for 10 s loses nothing, and nothing has to be restarted", 
     if (second === 4) gpud.send({ type: "session-opened", leaseId, sessionId: "t" });
     await sleep(1000);
   }
-  server = await startEmbeddedPostgres(folder, { port: server.port });
+  server = await startEmbeddedPostgres(folder);
 
   await vi.waitFor(async () => expect((await call(ada, "GET", "/v1/status")).status).toBe(200), {
     timeout: 20_000,

@@ -1,6 +1,7 @@
 /** The way to PostgreSQL. */
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
-import postgres from "postgres";
+import type postgres from "postgres";
+import { connect } from "#server/db/connect.ts";
 import * as schema from "#server/db/schema/index.ts";
 import { databaseUrl } from "#server/env.ts";
 
@@ -17,7 +18,7 @@ export type OpenDatabase = {
 
 /** Opens a pool of connections. Connections are made on first use and again after the server was away. */
 export function openDatabase(url: string, options: { max?: number; applicationName?: string } = {}): OpenDatabase {
-  const sql = postgres(url, {
+  const sql = connect(url, {
     max: options.max ?? 10,
     connect_timeout: 5,
     idle_timeout: 60,

@@ -1,5 +1,6 @@
 /** The embedded PostgreSQL and our way to it: restarts, lost connections, schemas of other versions. */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,7 +9,9 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedde
 import { checkSchema, migrateDatabase } from "#server/db/migrate.ts";
 import { createTestDatabase } from "#server/db/testing.ts";
 import { toSluiceError } from "#server/errors.ts";
+import { freePort } from "#server/free-port.ts";
 import { createLive, type LiveEvent, notify } from "#server/live.ts";
+import { shortFolder } from "#server/short-folder.ts";
 
 describe("the embedded server", () => {
   let folder: string;
@@ -22,10 +25,12 @@ describe("the embedded server", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("listens on loopback only, and asks for its password", async () => {
+  it("listens on a Unix socket of its own folder alone, and asks for its password", async () => {
     const { sql, close } = openDatabase(server.url, { max: 1 });
-    expect((await sql`show listen_addresses`)[0]).toEqual({ listen_addresses: "127.0.0.1" });
+    expect((await sql`show listen_addresses`)[0]).toEqual({ listen_addresses: "" });
+    expect((await sql`select inet_server_addr() as address`)[0]).toEqual({ address: null });
     await close();
+    expect((await stat(path.dirname(server.socket))).mode & 0o777).toBe(0o700);
     const without = new URL(server.url);
     without.password = "wrong";
     const refused = openDatabase(without.href, { max: 1 });
@@ -35,7 +40,31 @@ describe("the embedded server", () => {
 
   it("is taken over when it runs already", async () => {
     const again = await startEmbeddedPostgres(folder);
-    expect(again).toMatchObject({ adopted: true, url: server.url });
+    expect(again).toMatchObject({ adopted: true, url: server.url, pid: server.pid });
+  });
+
+  it("gets a socket with a short path when its state directory lies deep", async () => {
+    const deep = path.join(folder, "a".repeat(120));
+    const other = await startEmbeddedPostgres(deep);
+    expect(Buffer.byteLength(other.socket)).toBeLessThanOrEqual(107);
+    const { sql, close } = openDatabase(other.url, { max: 1 });
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+    await close();
+    await other.stop();
+    await rm(await shortFolder(deep));
+  });
+
+  it("is moved to its socket when an older version left it on TCP", async () => {
+    const older = path.join(folder, "older");
+    const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: "", port: String(await freePort()) };
+    // The database `sluice` cannot be reached: the server is up nevertheless.
+    await expect(startEmbeddedPostgres(older, { settings })).rejects.toThrow();
+    const moved = await startEmbeddedPostgres(older);
+    expect(moved.adopted).toBe(false);
+    const { sql, close } = openDatabase(moved.url, { max: 1 });
+    expect((await sql`show listen_addresses`)[0]).toEqual({ listen_addresses: "" });
+    await close();
+    await moved.stop();
   });
 
   it("may go away and come back: callers hear `unavailable`, and nobody has to start again", async () => {
@@ -52,7 +81,7 @@ describe("the embedded server", () => {
       (thrown: unknown) => toSluiceError(thrown),
     );
     expect(error?.code).toBe("unavailable");
-    server = await startEmbeddedPostgres(folder, { port: server.port });
+    server = await startEmbeddedPostgres(folder);
     await expect
       .poll(async () => await database.sql`select n from kept`.catch(() => []), { timeout: 10_000 })
       .toEqual([{ n: 42 }]);
@@ -64,6 +93,55 @@ describe("the embedded server", () => {
     await database.close();
   });
 });
+
+describe("the supervised server", () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), "sluice-pg-"));
+  });
+  afterAll(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it.each(["started", "adopted"])("that was %s is started again on its socket when it is killed", async (how) => {
+    const first = how === "adopted" ? await startEmbeddedPostgres(folder) : undefined;
+    const restarts: string[] = [];
+    const server = await startEmbeddedPostgres(folder, { onRestart: (reason) => restarts.push(reason) });
+    expect(server.adopted).toBe(how === "adopted");
+    const database = openDatabase(server.url, { max: 2 });
+    await database.sql`create table if not exists kept (n int)`;
+    await database.sql`insert into kept values (42)`;
+    process.kill(server.pid ?? 0, "SIGKILL");
+    await expect.poll(() => restarts[0], { timeout: 10_000 }).toMatch(/^PostgreSQL ended with/);
+    await expect
+      .poll(async () => await database.sql`select n from kept limit 1`.catch(() => []), { timeout: 20_000 })
+      .toEqual([{ n: 42 }]);
+    await database.close();
+    await server.stop();
+    await first?.stop();
+    await expect(answers(server.socket)).resolves.toBe(false);
+  });
+
+  it("stays down when it was stopped", async () => {
+    const restarts: string[] = [];
+    const server = await startEmbeddedPostgres(folder, { onRestart: (reason) => restarts.push(reason) });
+    await server.stop();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(restarts).toEqual([]);
+    await expect(answers(server.socket)).resolves.toBe(false);
+  });
+});
+
+/** Whether a server listens on a Unix socket. */
+async function answers(socket: string): Promise<boolean> {
+  return await new Promise((resolve) => {
+    const connection = connect(socket, () => {
+      connection.destroy();
+      resolve(true);
+    });
+    connection.once("error", () => resolve(false));
+  });
+}
 
 describe("who follows after having read", () => {
   it("hears at once of what changed in between, and of nothing that is older", async () => {

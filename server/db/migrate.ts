@@ -3,8 +3,9 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { drizzle } from "drizzle-orm/postgres-js";
 import { migrate } from "drizzle-orm/postgres-js/migrator";
-import postgres from "postgres";
+import type postgres from "postgres";
 import { z } from "zod";
+import { connect } from "#server/db/connect.ts";
 
 const journal = z.object({ entries: z.array(z.object({ when: z.number(), tag: z.string() })) });
 
@@ -13,7 +14,7 @@ const MIGRATION_LOCK = 7_411_001;
 
 /** Brings the database to this version's schema. Processes that start together wait for one another. */
 export async function migrateDatabase(url: string, folder: string = path.resolve("drizzle")): Promise<void> {
-  const sql = postgres(url, { max: 1, onnotice: () => undefined, connect_timeout: 10 });
+  const sql = connect(url, { max: 1, onnotice: () => undefined, connect_timeout: 10 });
   try {
     await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
     await refuseNewerSchema(sql, folder);

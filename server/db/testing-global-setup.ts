@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import postgres from "postgres";
+import { connect } from "#server/db/connect.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
 import { prepareReset, TEMPLATE_DATABASE, TEST_DATABASE_VARIABLE } from "#server/db/testing.ts";
@@ -13,13 +13,13 @@ export default async function setup(): Promise<() => Promise<void>> {
     // Nothing of a test run has to survive a power cut.
     settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "200" },
   });
-  const sql = postgres(server.url, { max: 1, onnotice: () => undefined });
+  const sql = connect(server.url, { max: 1, onnotice: () => undefined });
   await sql.unsafe(`create database ${TEMPLATE_DATABASE}`);
   await sql.end();
   const template = new URL(server.url);
   template.pathname = `/${TEMPLATE_DATABASE}`;
   await migrateDatabase(template.href);
-  const migrated = postgres(template.href, { max: 1 });
+  const migrated = connect(template.href, { max: 1 });
   await prepareReset(migrated);
   await migrated.end();
   process.env[TEST_DATABASE_VARIABLE] = server.url;

@@ -6,6 +6,7 @@
 import { randomBytes } from "node:crypto";
 import postgres from "postgres";
 import { type OpenDatabase, openDatabase, setDatabase } from "#server/db/client.ts";
+import { connect } from "#server/db/connect.ts";
 
 /** Where the test server's address is handed to the test processes. */
 export const TEST_DATABASE_VARIABLE = "SLUICE_TEST_DATABASE_URL";
@@ -112,7 +113,7 @@ export async function prepareReset(sql: postgres.Sql): Promise<void> {
 }
 
 async function withAdmin<T>(url: string, work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
-  const sql = postgres(url, { max: 1, onnotice: () => undefined });
+  const sql = connect(url, { max: 1, onnotice: () => undefined });
   try {
     return await work(sql);
   } finally {

@@ -72,7 +72,7 @@ it("keeps what is open while PostgreSQL is away, answers 503 meanwhile, and goes
     body: expect.stringContaining("database cannot be reached") as string,
   });
 
-  postgres = await startEmbeddedPostgres(folder, { port: postgres.port, settings: { fsync: "off" } });
+  postgres = await startEmbeddedPostgres(folder, { settings: { fsync: "off" } });
   await expect
     .poll(async () => (await send(gateway.port, { host, path: "/lab", headers: { cookie } })).status, SOON)
     .toBe(200);

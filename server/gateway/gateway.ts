@@ -3,8 +3,7 @@
  * `authorize()`, where to is the workspace's row, and everything a request says about either is thrown away.
  */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { eq } from "drizzle-orm";
 import { createProxyServer, type ProxyServer } from "http-proxy-3";
@@ -14,6 +13,7 @@ import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { limitBody } from "#server/http/limit-body.ts";
 import { addressOf, WorkspaceAgent } from "#server/jupyter/endpoint.ts";
+import { listen } from "#server/listen.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
@@ -46,12 +46,13 @@ export async function startGateway(database: OpenDatabase, options: GatewayOptio
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     void handler.upgrade(request, socket, head);
   });
-  await listen(server, options);
+  const listening = await listen(server, { port: options.port, host: options.listen });
   return {
-    port: (server.address() as AddressInfo).port,
+    port: listening.port,
     connections: () => handler.connections.size,
     close: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const closed = new Promise<void>((resolve) => server.once("close", () => resolve()));
+      listening.close();
       await handler.connections.close();
       server.closeAllConnections();
       handler.close();
@@ -59,13 +60,6 @@ export async function startGateway(database: OpenDatabase, options: GatewayOptio
       await closed;
     },
   };
-}
-
-async function listen(server: Server, options: GatewayOptions): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.port, options.listen, () => resolve());
-  });
 }
 
 type Target = Admission & { endpoint: string };

@@ -5,6 +5,7 @@ use crate::orders::BackendChoice;
 use crate::supervisor::hello::read_key;
 use sluice_backend::cuda::{DRIVER, NVML};
 use sluice_protocol::handshake::RETURN_SECONDS;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ Lends the GPUs of this host.
                          (default: $XDG_STATE_HOME/sluice-gpud or ~/.local/state/sluice-gpud)
   --listen ADDRESS       HOST:PORT or unix:///PATH; TLS on any address that is not local (default: 0.0.0.0:3010;
                          for a broker on this host 127.0.0.1 and the first free port from 3010 on)
+  --listen-fd NUMBER     the inherited descriptor of a TCP socket that listens at --listen already: a parent process keeps
+                         the port while gpud restarts
   --advertise HOST:PORT  how clients reach this host, when it is not the address above
   --backend NAME         auto, cuda, soft or null (default: auto: cuda if its driver reports a device, else soft)
   --driver LIBRARY       the CUDA driver's library, by name or path (default: libcuda.so.1)
@@ -112,6 +115,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let mut account = None;
     let mut state = None;
     let mut listen = None;
+    let mut listen_descriptor = None;
     let mut advertise = None;
     let mut backend = "auto".to_owned();
     let mut name = None;
@@ -145,6 +149,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--account" => account = Some(PathBuf::from(value()?)),
             "--state" => state = Some(PathBuf::from(value()?)),
             "--listen" => listen = Some(parse_listen(&value()?)?),
+            "--listen-fd" => listen_descriptor = Some(descriptor(&value()?)?),
             "--advertise" => advertise = Some(value()?),
             "--backend" => backend = value()?,
             "--driver" => driver = value()?,
@@ -174,6 +179,9 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     if joining && token.is_none() {
         return Err("gpud join: --token is missing; the pool page shows the whole line".to_owned());
     }
+    if listen_descriptor.is_some() && listen.is_none() {
+        return Err("--listen-fd: --listen is missing; name the address of the socket".to_owned());
+    }
     let backend = match backend.as_str() {
         "auto" => None,
         "soft" => Some(BackendChoice::Soft { threads: 0 }),
@@ -186,6 +194,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         broker,
         account,
         listen,
+        listen_descriptor,
         advertise,
         name: name.unwrap_or_else(host_name),
         backend,
@@ -210,6 +219,13 @@ fn number(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number @ 1..=64) => Ok(number),
         _ => Err(format!("{text}: use a number from 1 to 64")),
+    }
+}
+
+fn descriptor(text: &str) -> Result<RawFd, String> {
+    match text.parse() {
+        Ok(number @ 3..) => Ok(number),
+        _ => Err(format!("--listen-fd {text}: use a descriptor from 3 on")),
     }
 }
 
@@ -284,6 +300,17 @@ mod tests {
         assert!(matches!(parsed("links a.so GPU-1"), Ok(Invocation::Links { library, uuids })
             if library == "a.so" && uuids == ["GPU-1"]));
         assert!(matches!(parsed("probe"), Ok(Invocation::Probe { driver }) if driver == "libcuda.so.1"));
+    }
+
+    #[test]
+    fn an_inherited_socket_comes_with_its_address() {
+        let Ok(Invocation::Run { config, .. }) = parsed("--broker http://b:1 --listen 127.0.0.1:3010 --listen-fd 3")
+        else {
+            panic!("not read")
+        };
+        assert_eq!(config.listen_descriptor, Some(3));
+        assert!(parsed("--listen-fd 3").expect_err("no address").contains("--listen is missing"));
+        assert!(parsed("--listen 127.0.0.1:1 --listen-fd 2").expect_err("stderr").contains("from 3 on"));
     }
 
     #[test]

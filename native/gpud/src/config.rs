@@ -3,6 +3,7 @@
 use crate::orders::BackendChoice;
 use crate::token::Keys;
 use sluice_transport::Address;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ pub struct Config {
     pub account: Option<PathBuf>,
     /// Nothing: chosen by where the broker is, see [`crate::listening`].
     pub listen: Option<Address>,
+    /// The inherited socket that listens at `listen`; nothing: gpud binds one.
+    pub listen_descriptor: Option<RawFd>,
     /// Where clients reach the data plane, if it is not where gpud listens.
     pub advertise: Option<String>,
     pub name: String,

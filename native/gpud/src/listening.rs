@@ -24,9 +24,10 @@ pub fn open(config: &Config, broker: Option<&str>) -> io::Result<(Listener, Reac
         _ => None,
     };
     let fingerprint = identity.as_ref().map(|identity| to_base64url(&identity.fingerprint));
-    let listener = match &chosen {
-        Some(address) => Listener::bind(address, identity).map_err(|error| unusable(address, &error))?,
-        None => first_free(PORTS)?,
+    let listener = match (&chosen, config.listen_descriptor) {
+        (Some(address), Some(descriptor)) => Listener::inherit(descriptor, address, identity)?,
+        (Some(address), None) => Listener::bind(address, identity).map_err(|error| unusable(address, &error))?,
+        (None, _) => first_free(PORTS)?,
     };
     let bound = listener.address()?;
     let advertised = match (&bound, &config.advertise) {

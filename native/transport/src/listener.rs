@@ -5,8 +5,8 @@ use crate::silence;
 use crate::stream::{Closer, Stream};
 use crate::tls::{Identity, TlsStream};
 use std::io;
-use std::net::TcpListener;
-use std::os::fd::AsRawFd;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +68,36 @@ impl Listener {
         }
     }
 
+    /// Takes over the listening TCP socket that this process has inherited as `descriptor`. `address` says where the socket
+    /// listens; `identity` is needed for `tls://`.
+    pub fn inherit(descriptor: RawFd, address: &Address, identity: Option<Arc<Identity>>) -> io::Result<Self> {
+        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+        let host = match address {
+            Address::Tcp(host) | Address::Tls(host) => host,
+            Address::Unix(_) => return Err(invalid(format!("{address}: an inherited socket is a TCP socket"))),
+        };
+        if !is_listening(descriptor) {
+            return Err(invalid(format!("descriptor {descriptor} is no listening socket")));
+        }
+        // SAFETY: the descriptor is open, and it is a listening socket, of which the caller has opened none: the descriptor
+        // comes from the parent process, and no other value of this process owns it.
+        let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        close_on_exec(&socket)?;
+        let listener = TcpListener::from(socket);
+        // The descriptors of a socket share this flag, and the parent may have set it.
+        listener.set_nonblocking(false)?;
+        let bound = listener.local_addr()?;
+        // The address decides between TLS and plain TCP, so that a socket on another one must not pass.
+        if !host.as_str().to_socket_addrs()?.any(|named| named == bound) {
+            return Err(invalid(format!("descriptor {descriptor} listens at {bound} and not at {address}")));
+        }
+        match (address, identity) {
+            (Address::Tls(_), Some(identity)) => Ok(Self::Tls(listener, identity)),
+            (Address::Tls(_), None) => Err(invalid("tls:// needs an identity".to_owned())),
+            _ => Ok(Self::Tcp(listener)),
+        }
+    }
+
     /// Where it listens, with the real port.
     pub fn address(&self) -> io::Result<Address> {
         match self {
@@ -99,5 +129,67 @@ impl Listener {
             }
         };
         Ok(Incoming { kind })
+    }
+}
+
+/// Whether the descriptor is open and a socket that listens.
+fn is_listening(descriptor: RawFd) -> bool {
+    let mut accepts: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_ACCEPTCONN);
+    // SAFETY: both pointers refer to live locals, the length is the first one's; any descriptor may be asked.
+    let asked = unsafe { libc::getsockopt(descriptor, level, name, (&raw mut accepts).cast(), &raw mut length) };
+    asked == 0 && accepts == 1
+}
+
+/// Keeps programs that this process starts from inheriting the descriptor.
+fn close_on_exec(descriptor: &OwnedFd) -> io::Result<()> {
+    // SAFETY: an open descriptor; the operation changes its flag alone.
+    let set = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream;
+    use std::os::fd::IntoRawFd;
+
+    fn listening() -> (RawFd, Address) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+        listener.set_nonblocking(true).expect("sets a flag");
+        let address = listener.local_addr().expect("address");
+        (listener.into_raw_fd(), Address::Tcp(address.to_string()))
+    }
+
+    #[test]
+    fn an_inherited_socket_accepts_the_connections_that_waited() {
+        let (descriptor, address) = listening();
+        let Address::Tcp(host) = &address else { unreachable!("just made") };
+        let waiting = TcpStream::connect(host.as_str()).expect("connects");
+        let listener = Listener::inherit(descriptor, &address, None).expect("takes over");
+        assert_eq!(listener.address().expect("address"), address);
+        listener.accept().expect("accepts");
+        drop(waiting);
+        // SAFETY: the listener keeps the descriptor open.
+        let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFD) };
+        assert_eq!(flags, libc::FD_CLOEXEC);
+    }
+
+    #[test]
+    fn a_socket_at_another_address_is_refused() {
+        let (descriptor, _) = listening();
+        let refused = Listener::inherit(descriptor, &Address::Tcp("127.0.0.1:1".to_owned()), None);
+        assert!(refused.err().expect("refused").to_string().contains("and not at"));
+    }
+
+    #[test]
+    fn a_descriptor_that_does_not_listen_is_refused() {
+        let file = std::fs::File::open("/dev/null").expect("opens");
+        let address = Address::Tcp("127.0.0.1:1".to_owned());
+        for descriptor in [file.as_raw_fd(), 9_999] {
+            let refused = Listener::inherit(descriptor, &address, None).err().expect("refused");
+            assert!(refused.to_string().contains("no listening socket"));
+        }
     }
 }

@@ -52,7 +52,7 @@ it("goes on by itself after PostgreSQL was away, and holds its lock again", asyn
   await postgres.stop();
   // Longer than the interval of the reconciler.
   await sleep(2_500);
-  postgres = await startEmbeddedPostgres(folder, { port: postgres.port, settings: { fsync: "off" } });
+  postgres = await startEmbeddedPostgres(folder, { settings: { fsync: "off" } });
   await becomesStopped();
   const locks = await database.sql`select count(*)::int as held from pg_locks where locktype = 'advisory' and granted`;
   expect(locks[0]?.held).toBe(1);

@@ -123,17 +123,14 @@ attempt("listen to the other workspace's kernel", eavesdrop)
 
 
 def database():
-    with socket.create_connection(("127.0.0.1", TARGETS["database"]), 5) as link:
-        body = b"\0\3\0\0user\0sluice\0database\0sluice\0\0"
-        link.sendall((len(body) + 4).to_bytes(4, "big") + body)
-        answer = link.recv(1000)
-    # R + SASL (10) asks for a password; R + 0 lets in.
-    if answer[:1] == b"R" and int.from_bytes(answer[5:9], "big") == 0:
-        return "let in"
-    raise PermissionError
+    # A connection is enough to take one of the server's places, password or not.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        link.settimeout(5)
+        link.connect(TARGETS["database"])
+    return "connected"
 
 
-attempt("enter the database without its password", database)
+attempt("connect to the database", database)
 
 
 

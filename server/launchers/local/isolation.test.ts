@@ -142,7 +142,7 @@ async function intruder(credential: string, search: string[]): Promise<string> {
     addresses: hostAddresses,
     abstract: ABSTRACT,
     spoken: SPOKEN,
-    database: postgres.port,
+    database: postgres.socket,
     credential,
     search,
     secrets: {
@@ -201,6 +201,7 @@ describe("a notebook that goes after what is not its own", () => {
       expect(report.got[`read ${name}`]).toMatch(/^YES/);
     }
     expect(report.got["see the broker's process"]).toMatch(/^YES/);
+    expect(report.got["connect to the database"]).toMatch(/^YES/);
     expect(report.got["listen to the other workspace's kernel"]).toMatch(/^YES/);
     for (const address of hostAddresses) expect(report.got[`connect to the host at ${address}`]).toMatch(/^YES/);
     expect(report.got["connect to an abstract socket of the host"]).toMatch(/^YES/);

@@ -3,10 +3,12 @@
 use crate::support::broker::{Broker, SERVER_ID};
 use crate::support::unique;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A host without a usable driver, and the processes that run on it.
 struct Host {
@@ -108,6 +110,29 @@ fn what_fails_on_this_host_costs_no_token() {
     assert_eq!(code, Some(1));
     assert!(said.contains("no usable CUDA driver"), "{said}");
     assert!(!broker.called());
+}
+
+#[test]
+fn a_socket_of_the_parent_keeps_its_port_while_gpud_is_away() {
+    let held = TcpListener::bind("127.0.0.1:0").expect("port");
+    let at = held.local_addr().expect("address");
+    // SAFETY: an open descriptor; programs inherit its copy, which stays open until this process ends.
+    let copy = unsafe { libc::fcntl(held.as_raw_fd(), libc::F_DUPFD, 3) };
+    let mut broker = Broker::new();
+    let mut host = Host::new();
+    let line = format!("join {} --token slj_t --backend soft --listen {at} --listen-fd {copy}", broker.url);
+    assert_eq!(host.starts(&line, || broker.admit("slj_t")), format!("tcp://{at}"));
+    broker.welcome(1, &[]);
+    host.stop();
+    broker.hang_up();
+    // Not refused: the connection waits for the next gpud, which then waits for its first frame.
+    let waiting = TcpStream::connect(at).expect("connects");
+    host.starts(&line, || {
+        broker.welcome(2, &[]);
+    });
+    waiting.set_read_timeout(Some(Duration::from_millis(200))).expect("sets a limit");
+    let error = (&waiting).read(&mut [0]).expect_err("open and silent");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
 }
 
 #[test]
