@@ -7,6 +7,7 @@ use crate::supervisor::Supervisor;
 use crate::supervisor::metering::Beyond;
 use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
 use crate::token::{self, from_base64url};
+use sluice_backend::log;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -73,7 +74,7 @@ impl Supervisor {
             Report::Image { hash } => {
                 let kept = descriptors.into_iter().next().map(|memory| self.images.keep(&hash, memory));
                 if let Some(Err(error)) = kept {
-                    eprintln!("gpud: an image of a module is not kept: {error}");
+                    log!("gpud: an image of a module is not kept: {error}");
                 }
             }
             Report::FindImage { hash, proof } => {
@@ -182,7 +183,7 @@ impl Supervisor {
             }
         });
         if let Err(error) = started {
-            eprintln!("gpud: cannot watch the end of lease: {error}");
+            log!("gpud: cannot watch the end of lease: {error}");
         }
     }
 
@@ -245,7 +246,7 @@ impl Supervisor {
         pool.held = held;
         drop(pool);
         for lease_id in stale {
-            eprintln!("gpud: lease {lease_id} ends: the broker does not list it among the leases of this server");
+            log!("gpud: lease {lease_id} ends: the broker does not list it among the leases of this server");
             let reason = "Your GPU was given back while the GPU server was out of reach.";
             self.end_lease(&lease_id, EndMode::Kill, reason);
         }
@@ -372,7 +373,7 @@ impl Supervisor {
             let _ = channel.order(&Order::Freed { last: true }, &[]);
         });
         if let Err(error) = waited {
-            eprintln!("gpud: cannot wait for idle memory: {error}");
+            log!("gpud: cannot wait for idle memory: {error}");
         }
     }
 
@@ -381,7 +382,7 @@ impl Supervisor {
         let pool = self.pool();
         let since = pool.workers.get(&id).and_then(|worker| worker.away);
         if since.is_some_and(|since| since.elapsed() >= GONE_TIME) {
-            eprintln!("gpud: a session whose client is away ends: another of its lease needs the memory");
+            log!("gpud: a session whose client is away ends: another of its lease needs the memory");
             kill(&pool, id);
         }
     }

@@ -14,6 +14,7 @@ use crate::control::messages::SmActivity;
 use crate::token::LeaseClaims;
 use serde::{Deserialize, Serialize};
 use sluice_backend::cuda::{Meter, Reading, Source, Weights};
+use sluice_backend::log;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -212,7 +213,7 @@ pub fn start(supervisor: &Arc<Supervisor>) -> io::Result<()> {
     std::thread::Builder::new().name("metering".to_owned()).spawn(move || {
         loop {
             if let Err(error) = follow(&supervisor) {
-                eprintln!("gpud: how busy multiprocessors are is not known ({error}); tried again in a minute");
+                log!("gpud: how busy multiprocessors are is not known ({error}); tried again in a minute");
             }
             std::thread::sleep(RETRY_TIME);
         }

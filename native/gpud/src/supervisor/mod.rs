@@ -20,6 +20,7 @@ use crate::orders::{BackendChoice, Report};
 use crate::passing::Channel;
 use pool::{Pool, WorkerId};
 use refusals::Refusals;
+use sluice_backend::log;
 use sluice_protocol::handshake::{Refused, RefusedCode};
 use spawn::Spawner;
 use std::io;
@@ -127,7 +128,7 @@ impl Supervisor {
                     }
                     Ok(None) => break,
                     Err(error) => {
-                        eprintln!("gpud: worker {} is ended, its report cannot be read: {error}", child.id());
+                        log!("gpud: worker {} is ended, its report cannot be read: {error}", child.id());
                         break;
                     }
                 }
@@ -141,7 +142,7 @@ impl Supervisor {
             }
         });
         if let Err(error) = attended {
-            eprintln!("gpud: cannot listen to a worker: {error}");
+            log!("gpud: cannot listen to a worker: {error}");
         }
     }
 

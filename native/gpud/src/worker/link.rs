@@ -4,6 +4,7 @@ use crate::worker::behind::Behind;
 use crate::worker::outbox::Outbox;
 use crate::worker::session::Session;
 use sluice_backend::BACKLOG;
+use sluice_backend::log;
 use sluice_protocol::frame::Header;
 use sluice_protocol::generated::dispatch;
 use sluice_protocol::messages::{Goodbye, Request};
@@ -74,7 +75,7 @@ pub fn serve(
     let end = match frames(connection, session, outbox, behind) {
         Ok(end) => end,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            eprintln!("gpud worker: the client broke the protocol: {error}");
+            log!("gpud worker: the client broke the protocol: {error}");
             End::Broken
         }
         Err(_) => End::Lost,

@@ -86,10 +86,15 @@ impl Gpud {
 
     /// A gpud that has joined this broker; the channel is still to be opened.
     pub fn join(broker: &mut broker::Broker, options: &[&str]) -> Gpud {
+        Gpud::join_logging(broker, options, Stdio::inherit())
+    }
+
+    /// As [`Gpud::join`], with another log.
+    pub fn join_logging(broker: &mut broker::Broker, options: &[&str], log: Stdio) -> Gpud {
         let url = broker.url.clone();
         std::thread::scope(|scope| {
-            let starting = scope
-                .spawn(|| Gpud::run(&["join", &url, "--token", "slj_t"], options, broker::SERVER_ID, Stdio::inherit()));
+            let starting =
+                scope.spawn(|| Gpud::run(&["join", &url, "--token", "slj_t"], options, broker::SERVER_ID, log));
             broker.admit("slj_t");
             starting.join().expect("started")
         })
