@@ -199,8 +199,7 @@ impl Supervisor {
         let links = self.config.peer_memory && has(PEER_MEMORY);
         let others = pool.devices.iter().filter(|other| links && other.uuid != device.uuid);
         let others = others.map(|other| other.uuid.clone()).collect();
-        let key = claims.cnf.ed25519.clone();
-        let worker = Worker::new(Arc::clone(&channel), fresh.child.id(), key, nonce, &device.uuid, seat);
+        let worker = Worker::new(Arc::clone(&channel), fresh.child.id(), claims, nonce, seat);
         pool.workers.insert(id, worker);
         let parted = parts(stream).and_then(|(connection, tls)| {
             let unanswered = Unanswered::copy(&connection, tls.as_ref(), &claims.lease.id)?;

@@ -93,13 +93,18 @@ impl Supervisor {
     }
 
     /// A client links the device of one of its sessions with that of another: their workers get a line to each other, once.
+    ///
+    /// A nonce alone links nothing: both tokens must be of one workspace. The devices of a lease have ids of their own in
+    /// tokens, and nothing in a token joins them but the workspace that holds the lease.
     fn link(&self, id: WorkerId, call: u64, nonce: &str) {
         let (mut pool, nonce) = (self.pool(), from_base64url(nonce));
         let other = pool.workers.iter().find(|(_, other)| nonce.as_deref() == Some(&other.nonce));
-        let other = other.map(|(id, other)| (*id, Arc::clone(&other.channel), other.device_uuid.clone()));
+        let other = other
+            .map(|(id, other)| (*id, Arc::clone(&other.channel), other.device_uuid.clone(), other.workspace.clone()));
         let Some(worker) = pool.workers.get_mut(&id) else { return };
-        let linked = other.and_then(|(other, channel, device_uuid)| {
-            let allowed = self.config.peer_memory && device_uuid != worker.device_uuid;
+        let linked = other.and_then(|(other, channel, device_uuid, workspace)| {
+            let is_own = workspace == worker.workspace;
+            let allowed = self.config.peer_memory && is_own && device_uuid != worker.device_uuid;
             let (near, far) = Channel::pair().ok().filter(|_| allowed && worker.linked.insert(other))?;
             channel.order(&Order::Lend, &[far.as_fd()]).ok()?;
             Some(near)
@@ -274,12 +279,13 @@ impl Supervisor {
         let mut pool = self.pool();
         let Some(worker) = pool.workers.get(&id) else { return };
         let (channel, key, device) = (Arc::clone(&worker.channel), worker.key.clone(), worker.device_uuid.clone());
+        let workspace = worker.workspace.clone();
         let busy = worker.next_seat.is_some() || !worker.parked;
         let audience = format!("gpud:{}", self.server_id());
         let seat = token::verify(text, &pool.keys, &audience, now(), false)
             .map_err(|error| error.to_string())
             .and_then(|claims| {
-                if claims.cnf.ed25519 != key {
+                if claims.cnf.ed25519 != key || claims.sub != workspace {
                     return Err("the session token belongs to another client".to_owned());
                 }
                 if claims.lease.device_uuid != device {

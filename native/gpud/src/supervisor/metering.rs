@@ -289,7 +289,7 @@ mod tests {
     use super::*;
     use crate::arbiter::Arbiter;
     use crate::supervisor::pool::Worker;
-    use crate::token::Keys;
+    use crate::token::{Claims, Confirmation, Keys};
     use std::collections::HashMap;
 
     const SECOND: u64 = 1_000_000_000;
@@ -302,6 +302,13 @@ mod tests {
             pool.take_seat(&claims(id), id, 1 << 40).expect("a seat");
         }
         pool
+    }
+
+    fn session() -> Claims {
+        let text = String::new;
+        let cnf = Confirmation { ed25519: text() };
+        let (iss, aud, sub, jti, sid, lease) = (text(), text(), text(), text(), text(), claims("a"));
+        Claims { iss, aud, sub, jti, iat: 0, exp: 0, sid, cnf, lease }
     }
 
     fn claims(id: &str) -> LeaseClaims {
@@ -369,7 +376,7 @@ mod tests {
         let (channel, _far) = crate::passing::Channel::pair().expect("a pair");
         let seat = Seat { lease_id: lease.to_owned(), session_id: lease.to_owned(), slot: 0 };
         let id = pool.new_worker_id();
-        pool.workers.insert(id, Worker::new(Arc::new(channel), pid, String::new(), [0; 32], "GPU-1", seat));
+        pool.workers.insert(id, Worker::new(Arc::new(channel), pid, &session(), [0; 32], seat));
     }
 
     fn weigh(pool: &mut Pool, processes: &[(u32, u64)]) {

@@ -423,7 +423,8 @@ fn carry_out(
             }
         }
         Order::NotLinked { call } => {
-            let text = "the other GPU's session is not on this GPU server, or has been asked for before".to_owned();
+            let text =
+                "this workspace has no such session on another GPU of this server, or it is linked already".to_owned();
             peers.links.refuse(call, Failure::new(cuda::ERROR_PEER_ACCESS_UNSUPPORTED, text));
         }
         Order::Lend => {
