@@ -6,6 +6,7 @@ use crate::passing::Channel;
 use crate::supervisor::Supervisor;
 use crate::supervisor::metering::Beyond;
 use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
+use crate::supervisor::recalls::GONE_TIME;
 use crate::token::{self, from_base64url};
 use sluice_backend::log;
 use std::collections::{BTreeMap, HashSet};
@@ -18,11 +19,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const END_TIME: Duration = Duration::from_secs(8);
 /// Memory takes this long on its way to the host, at least: bytes.
 const PARKED_A_SECOND: u64 = 1 << 30;
-/// A client that is not back by then, while another of its lease is served, has ended. Clients try again four times a
-/// second.
-const GONE_TIME: Duration = Duration::from_secs(3);
-/// How long a growth waits for siblings' idle credit, and for the end of those whose clients are gone.
-const RECALL_TIME: Duration = Duration::from_secs(1);
 
 /// Seconds since 1970.
 pub fn now() -> i64 {
@@ -70,7 +66,7 @@ impl Supervisor {
             Report::Rebind { call, token } => self.rebind(id, call, &token),
             Report::Link { call, nonce } => self.link(id, call, &nonce),
             Report::Resumed { taken } => self.resumed(id, taken),
-            Report::Wanted { bytes } => self.recall(id, bytes),
+            Report::Wanted { bytes } => self.recalls.add(id, bytes),
             Report::Image { hash } => {
                 let kept = descriptors.into_iter().next().map(|memory| self.images.keep(&hash, memory));
                 if let Some(Err(error)) = kept {
@@ -338,53 +334,8 @@ impl Supervisor {
         self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
     }
 
-    /// Asks a worker's siblings for idle credit, ends those whose clients stay away, and lets it try again. The clients
-    /// of a lease are on one host: where one is served, the others could be too, and who does not come back in time has
-    /// ended without a goodbye. Elsewhere they are waited for.
-    fn recall(self: &Arc<Self>, id: WorkerId, bytes: u64) {
-        let pool = self.pool();
-        let Some(worker) = pool.workers.get(&id) else { return };
-        let (channel, seat) = (Arc::clone(&worker.channel), worker.seat.clone());
-        let Some(lease) = pool.leases.get(&seat.lease_id) else { return };
-        let ledger = Arc::clone(&lease.ledger);
-        // More than is wanted is missing where driver and libraries have passed the limit.
-        let missing = bytes.max(ledger.used().saturating_add(bytes).saturating_sub(ledger.limit()));
-        let (mut asked, mut away) = (false, Vec::new());
-        for (other, sibling) in &pool.workers {
-            let totals = ledger.slot(sibling.seat.slot);
-            if *other == id || sibling.seat.lease_id != seat.lease_id || sibling.parked {
-                continue;
-            }
-            if let Some(since) = sibling.away {
-                away.push((*other, since + GONE_TIME));
-            } else if totals.charged > totals.memory {
-                asked |= sibling.channel.order(&Order::Recall { bytes: missing }, &[]).is_ok();
-            }
-        }
-        drop(pool);
-        if !asked && away.is_empty() {
-            let _ = channel.order(&Order::Freed { last: true }, &[]);
-            return;
-        }
-        let supervisor = Arc::clone(self);
-        let waited = std::thread::Builder::new().name("recall".to_owned()).spawn(move || {
-            let deadline = away.iter().map(|(_, gone)| *gone).fold(Instant::now(), Instant::max) + RECALL_TIME;
-            let fits = || ledger.used().saturating_add(bytes) <= ledger.limit();
-            while Instant::now() < deadline && !fits() {
-                for (other, _) in away.extract_if(.., |(_, gone)| *gone <= Instant::now()) {
-                    supervisor.end_absent(other);
-                }
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            let _ = channel.order(&Order::Freed { last: true }, &[]);
-        });
-        if let Err(error) = waited {
-            log!("gpud: cannot wait for idle memory: {error}");
-        }
-    }
-
     /// Ends a worker whose client has been away for [`GONE_TIME`].
-    fn end_absent(&self, id: WorkerId) {
+    pub(super) fn end_absent(&self, id: WorkerId) {
         let pool = self.pool();
         let since = pool.workers.get(&id).and_then(|worker| worker.away);
         if since.is_some_and(|since| since.elapsed() >= GONE_TIME) {

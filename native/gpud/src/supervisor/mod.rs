@@ -5,6 +5,7 @@ pub mod hello;
 mod leases;
 pub mod metering;
 pub mod pool;
+mod recalls;
 pub mod refusals;
 mod seccomp;
 mod spawn;
@@ -19,6 +20,7 @@ use crate::images::Images;
 use crate::orders::{BackendChoice, Report};
 use crate::passing::Channel;
 use pool::{Pool, WorkerId};
+use recalls::Recalls;
 use refusals::Refusals;
 use sluice_backend::log;
 use sluice_protocol::handshake::{Refused, RefusedCode};
@@ -38,6 +40,7 @@ pub struct Supervisor {
     pool: Mutex<Pool>,
     spawner: Mutex<Spawner>,
     images: Images,
+    recalls: Recalls,
     pub refusals: Arc<Refusals>,
     /// Where messages for the broker go.
     outgoing: Mutex<Option<Sender<GpudMessage>>>,
@@ -72,7 +75,7 @@ impl Supervisor {
         let arbiters = arbiters.collect::<io::Result<_>>()?;
         let workers_tell = !matches!(offer.backend, BackendChoice::Cuda { .. });
         let pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone(), workers_tell);
-        Ok(Arc::new(Supervisor {
+        let supervisor = Arc::new(Supervisor {
             images: Images::new(config.image_limit, open_files() / IMAGE_SHARE),
             config,
             backend: offer.backend,
@@ -81,7 +84,11 @@ impl Supervisor {
             spawner: Mutex::new(spawner),
             refusals: Refusals::start()?,
             outgoing: Mutex::new(None),
-        }))
+            recalls: Recalls::default(),
+        });
+        let following = Arc::clone(&supervisor);
+        std::thread::Builder::new().name("recalls".to_owned()).spawn(move || following.follow_recalls())?;
+        Ok(supervisor)
     }
 
     /// What is known now.

@@ -435,7 +435,7 @@ fn carry_out(
         }
         Order::NotRebound { call, text } => lock(session).not_rebound(call, text),
         Order::Recall { bytes } => lock(session).recall(bytes),
-        Order::Freed { last } => lock(session).freed(last),
+        Order::Freed => lock(session).freed(),
     }
     Ok(())
 }

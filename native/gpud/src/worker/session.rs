@@ -30,6 +30,8 @@ pub const DRAIN_TIME: Duration = Duration::from_secs(6);
 const LEAST_GROWTH: u64 = 64 << 20;
 /// Modules that wait for their images at one time; the images of further ones are sent.
 const MOST_FINDINGS: usize = 64;
+/// Growths that wait for memory at one time: a client has one for each thread that waits.
+const MOST_GROWTHS: usize = 1024;
 /// What is more than was asked for is at most this part of the lease's memory.
 const GROWTH_SHARE: u64 = 16;
 
@@ -80,6 +82,8 @@ pub struct Session {
     /// Bytes of the heap for `malloc` in kernels.
     heap: u64,
     growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
+    /// The first so many of them have waited since the supervisor was asked for memory; it is asked once at a time.
+    recalled: usize,
     rebinds: HashMap<u64, ReplyTo<RebindReply>>,
     /// What it has with the client's other devices here.
     pub links: Arc<Links>,
@@ -131,6 +135,7 @@ impl Session {
             modules: HashMap::new(),
             heap: 0,
             growths: VecDeque::new(),
+            recalled: 0,
             rebinds: HashMap::new(),
             links: Arc::default(),
             next_call: 1,
@@ -317,11 +322,23 @@ impl Session {
         }
         match self.try_grow(bytes) {
             Some(granted) => reply.send(Ok(MemGrowReply { granted })),
-            None if bytes > self.ledger.limit() => reply.send(Err(self.out_of_memory(bytes))),
+            None if bytes > self.ledger.limit() || self.growths.len() >= MOST_GROWTHS => {
+                reply.send(Err(self.out_of_memory(bytes)));
+            }
             None => {
                 self.growths.push_back((bytes, reply));
-                self.report(&Report::Wanted { bytes });
+                self.ask_for_memory();
             }
+        }
+    }
+
+    /// Has the supervisor look for memory for the first growth that waits, unless it does so already.
+    fn ask_for_memory(&mut self) {
+        if self.recalled == 0
+            && let Some((bytes, _)) = self.growths.front()
+        {
+            self.report(&Report::Wanted { bytes: *bytes });
+            self.recalled = self.growths.len();
         }
     }
 
@@ -341,18 +358,22 @@ impl Session {
         )
     }
 
-    /// Memory may be free for growths that waited; after the last chance they are out of memory.
-    pub fn freed(&mut self, last: bool) {
-        while let Some((bytes, reply)) = self.growths.pop_front() {
-            match self.try_grow(bytes) {
-                Some(granted) => reply.send(Ok(MemGrowReply { granted })),
-                None if last => reply.send(Err(self.out_of_memory(bytes))),
-                None => {
-                    self.growths.push_front((bytes, reply));
-                    return;
-                }
+    /// The supervisor has freed what it could. Where that serves no growth, those that have waited for it are out of memory;
+    /// for the others it is asked again.
+    pub fn freed(&mut self) {
+        let waited = std::mem::take(&mut self.recalled);
+        let mut served = 0;
+        while let Some(granted) = self.growths.front().map(|(bytes, _)| *bytes).and_then(|bytes| self.try_grow(bytes)) {
+            if let Some((_, reply)) = self.growths.pop_front() {
+                reply.send(Ok(MemGrowReply { granted }));
             }
+            served += 1;
         }
+        if served == 0 {
+            let refused: Vec<_> = self.growths.drain(..waited.min(self.growths.len())).collect();
+            refused.into_iter().for_each(|(bytes, reply)| reply.send(Err(self.out_of_memory(bytes))));
+        }
+        self.ask_for_memory();
     }
 
     /// The client gives idle credit back.
@@ -462,6 +483,7 @@ impl Session {
         for (bytes, reply) in std::mem::take(&mut self.growths) {
             reply.send(Err(self.out_of_memory(bytes)));
         }
+        self.recalled = 0;
         self.settle();
         let held = self.held();
         self.ledger.release(self.lease.slot, self.credit + held - self.allocated);

@@ -9,9 +9,11 @@ use ring::signature::KeyPair as _;
 use serde_json::Value;
 use sluice_protocol::frame::Header;
 use sluice_protocol::handshake::{AddressRange, Handshake, Refused, RefusedCode, Resume};
-use sluice_protocol::messages::Empty;
-use sluice_protocol::opcode;
+use sluice_protocol::messages::{Empty, MemGrow};
+use sluice_protocol::reply::decode_reply;
+use sluice_protocol::{cuda, opcode};
 use sluice_transport::{Address, read_handshake};
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
@@ -233,6 +235,37 @@ fn a_worker_ends_with_its_supervisor_even_when_it_cannot_notice() {
 /// A file on which every write fails with "no space left on device".
 fn full_disk() -> Stdio {
     Stdio::from(std::fs::OpenOptions::new().write(true).open("/dev/full").expect("every Linux has it"))
+}
+
+/// Threads of a process.
+fn threads(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn growths_without_number_wait_on_one_thread() {
+    let gpud = Gpud::start(&[]);
+    // A sibling that keeps its idle credit: every growth waits for it.
+    let mut sibling = gpud.connect("lea-1", 64 * MIB);
+    sibling.call(&MemGrow { bytes: 48 * MIB }).expect("credit");
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    let before = threads(gpud.child.id());
+    let mut unanswered: BTreeSet<u64> = (0..3000).map(|_| client.send(&MemGrow { bytes: 48 * MIB })).collect();
+    let (began, mut most) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_millis(500) {
+        most = most.max(threads(gpud.child.id()));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(most <= before + 2, "{before} threads became {most}");
+    // Each is answered, those that wait and those that are too many.
+    while !unanswered.is_empty() {
+        let frame = client.next().expect("an answer");
+        let (call, answer) = decode_reply(&frame.payload).expect("an answer");
+        assert_eq!(answer.expect_err("the sibling keeps it").code, cuda::ERROR_OUT_OF_MEMORY);
+        assert!(unanswered.remove(&call), "answered twice");
+    }
+    assert!(began.elapsed() < PATIENCE, "answered after {:?}", began.elapsed());
+    client.alloc(8 * MIB).expect("the session goes on");
 }
 
 #[test]
