@@ -151,8 +151,11 @@ impl Supervisor {
                 return self.tell_broker(GpudMessage::LeaseEnded { lease_id, parked_bytes: 0, gpu_time_us: 0 });
             }
         };
-        for id in &active {
+        let workspace = active.first().and_then(|id| pool.workers.get(id)).map(|worker| worker.workspace.clone());
+        let places = workspace.map_or(0, |workspace| pool.places_to_park(&workspace));
+        for (number, id) in active.iter().enumerate() {
             let Some(worker) = pool.workers.get(id) else { continue };
+            let mode = if number < places { mode } else { EndMode::Kill };
             // What frames on their way still allocate may be parked as well.
             let order = Order::EndLease { mode, reason: reason.to_owned(), park_limit: room };
             room = room.saturating_sub(ledger.slot(worker.seat.slot).memory);
@@ -291,6 +294,7 @@ impl Supervisor {
                     return Err("the session already has a lease".to_owned());
                 }
                 self.check_lease(&pool, &claims)?;
+                pool.check_places(&claims, Some(id)).map_err(|(_, text)| text)?;
                 let memory_bytes = claims.lease.memory_bytes;
                 let (seat, lease) = pool.take_seat(&claims.lease, &claims.sid, memory_bytes)?;
                 // What driver and libraries hold for it is there already; it must not keep parked memory from its place.

@@ -4,6 +4,7 @@ pub mod accept;
 pub mod hello;
 mod leases;
 pub mod metering;
+mod places;
 pub mod pool;
 mod recalls;
 pub mod refusals;
@@ -19,6 +20,7 @@ use crate::identity::Identity;
 use crate::images::Images;
 use crate::orders::{BackendChoice, Report};
 use crate::passing::Channel;
+use places::Places;
 use pool::{Pool, WorkerId};
 use recalls::Recalls;
 use refusals::Refusals;
@@ -48,6 +50,8 @@ pub struct Supervisor {
 
 /// Of the files that gpud may have open, one part in so many is for images.
 const IMAGE_SHARE: usize = 4;
+/// Likewise for workers, each of which takes one.
+const WORKER_SHARE: usize = 4;
 /// As many files as gpud makes use of.
 const MOST_OPEN_FILES: libc::rlim_t = 16_384;
 
@@ -74,9 +78,11 @@ impl Supervisor {
         let arbiters = offer.devices.iter().map(|device| Ok((device.uuid.clone(), Arbiter::start(config.arbiter)?)));
         let arbiters = arbiters.collect::<io::Result<_>>()?;
         let workers_tell = !matches!(offer.backend, BackendChoice::Cuda { .. });
-        let pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone(), workers_tell);
+        let (files, devices) = (open_files(), offer.devices.len());
+        let mut pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone(), workers_tell);
+        pool.places = Places::of(devices, files / WORKER_SHARE);
         let supervisor = Arc::new(Supervisor {
-            images: Images::new(config.image_limit, open_files() / IMAGE_SHARE),
+            images: Images::new(config.image_limit, files / IMAGE_SHARE),
             config,
             backend: offer.backend,
             identity: Mutex::new(identity),

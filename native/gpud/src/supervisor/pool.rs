@@ -5,6 +5,7 @@ use crate::control::messages::{DeviceReport, LeaseUsage, RunningKernel, SmActivi
 use crate::ledger::{Ledger, SLOTS, Totals};
 use crate::passing::Channel;
 use crate::supervisor::metering::{Activity, Beyond, Pending};
+use crate::supervisor::places::Places;
 use crate::token::{Claims, Keys, LeaseClaims};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -90,6 +91,7 @@ pub struct Pool {
     /// Leases that the broker said to hold when the channel was last opened.
     pub held: HashSet<String>,
     pub devices: Vec<DeviceReport>,
+    pub places: Places,
     /// By the device's UUID.
     pub arbiters: HashMap<String, Arc<Arbiter>>,
     /// Whether workers tell for how long multiprocessors held their warps; else the devices are asked.
