@@ -3,7 +3,8 @@
 //! A driver may make whoever loads a module, or launches more than it queues, wait for work that is under way. That work
 //! may wait for the client: for a host function to return, or for a copy that the client takes. The client says so by a
 //! frame behind the one that is being executed. So while the device may wait for the client, frames are read by one
-//! thread and executed, in their order, by another; what the device waits for is taken where it is read.
+//! thread and executed, in their order, by another; what the device waits for is taken where it is read. So they are
+//! while the client has much to acknowledge ([`super::outbox`]): its acknowledgements lie behind what it has sent before.
 
 use crate::worker::bulk::Bulk;
 use crate::worker::host::Host;
@@ -103,6 +104,11 @@ impl Behind {
         drop(state);
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// Whether nothing more is read before a frame has been executed.
+    pub fn is_full(&self) -> bool {
+        self.lock().bytes > MOST_BYTES
     }
 
     /// Waits until all have been executed, or for so long.

@@ -236,10 +236,15 @@ impl Handler for Session {
             return reply.send(Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the copy is longer than a frame")));
         }
         let stream = StreamId::from_wire(request.stream);
+        let due = self.outbox.expect(request.bytes);
         later!(
             self,
             reply,
-            |device, done| |data| CopyFromDeviceReply { data: Blob(data) },
+            |device, done| |data| {
+                // Held until the answer has been sent.
+                let _ = &due;
+                CopyFromDeviceReply { data: Blob(data) }
+            },
             device.copy_out(stream, request.address, request.bytes, done)
         );
     }

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Longest copy out of the client's memory by one node of a graph.
 const MOST_BYTES: u64 = 64 << 30;
+/// Up to this length, copies run on any thread; see [`sluice_backend::timeline`].
+const SHORT_BYTES: usize = 1 << 20;
 
 /// What goes on when the client has answered.
 enum Waiting {
@@ -139,6 +141,10 @@ impl HostSide for Host {
 
     fn deliver(&self, copy: u64, data: Vec<u8>) {
         for (index, part) in data.chunks(CHUNK_BYTES).enumerate() {
+            // Short data may be delivered by the thread that reads acknowledgements.
+            if data.len() > SHORT_BYTES {
+                self.outbox.wait_for_room(|| false);
+            }
             let offset = (index * CHUNK_BYTES) as u64;
             self.tell(opcode::HOST_DATA, &HostData { copy, offset, data: part });
         }

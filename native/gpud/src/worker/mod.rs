@@ -27,6 +27,7 @@ use gate::Gate;
 use outbox::Outbox;
 use peers::Peers;
 use session::{DRAIN_TIME, Session};
+use sluice_backend::log;
 use sluice_protocol::Failure;
 use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
 use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, cuda, opcode};
@@ -96,6 +97,8 @@ pub fn main() -> io::Result<()> {
     let [account, connection, bell] = take(descriptors)?;
     let connection = Stream::from_parts(connection, tls)?;
     let outbox = Arc::new(Outbox::default());
+    let ending = Arc::clone(&supervisor);
+    outbox.end_session_by(Box::new(move || end_soon(&ending)));
     let observer = {
         let outbox = Arc::clone(&outbox);
         move |error: &sluice_backend::CudaError| {
@@ -292,6 +295,22 @@ fn serve(session: &Shared, greeting: &Greeting, first: (ReadHalf, Closer), arriv
         lock(session).report(&Report::Returned);
         let Ok(halves) = Halves::of(arrival.connection) else { return false };
         (reading, closer) = halves.welcome(session, greeting, arrival.received);
+    }
+}
+
+/// Ends this process when its client has had time to read the last words. The caller holds the outbox, and may hold the
+/// session.
+fn end_soon(supervisor: &Arc<Channel>) {
+    log!("gpud worker: a session ends: its client does not acknowledge answers");
+    let supervisor = Arc::clone(supervisor);
+    let ending = std::thread::Builder::new().name("end".to_owned()).spawn(move || {
+        std::thread::sleep(link::LINGER_TIME);
+        // A supervisor that is gone needs no report.
+        let _ = supervisor.send(&Report::Closed { clean: false }, &[]);
+        std::process::exit(1);
+    });
+    if ending.is_err() {
+        std::process::exit(1);
     }
 }
 

@@ -7,11 +7,11 @@ use crate::passing::Channel;
 use crate::worker::bulk::Bulk;
 use crate::worker::gate::Gate;
 use crate::worker::host::Host;
-use crate::worker::outbox::Outbox;
+use crate::worker::outbox::{Outbox, async_error};
 use crate::worker::peers::Links;
 use crate::worker::pinned::Pinned;
 use sluice_backend::{CudaError, Device, ModuleInfo};
-use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
+use sluice_protocol::control::{CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::ASKED_IMAGE_BYTES;
 use sluice_protocol::messages::{MemGrowReply, ModuleFind, ModuleFindReply, PeerLink, PeerLinkReply, RebindReply};
 use sluice_protocol::wire::Wire;
@@ -619,10 +619,7 @@ pub fn send_printed(outbox: &Outbox, text: &str) {
     outbox.send(opcode::PRINTED, 0, &payload);
 }
 
-/// Sends an [`AsyncError`].
+/// Tells the client of a failure that no call waits for.
 pub fn send_async_error(outbox: &Outbox, seq: u64, failure: &Failure) {
-    let mut payload = Vec::new();
-    let sticky = cuda::is_sticky(failure.code);
-    AsyncError { seq, code: failure.code, sticky, text: failure.text.clone() }.put(&mut payload);
-    outbox.send(opcode::ASYNC_ERROR, 0, &payload);
+    outbox.send(opcode::ASYNC_ERROR, 0, &async_error(seq, failure));
 }

@@ -1,7 +1,9 @@
 //! What gpud takes of its host's memory beside what it lends.
 
 use crate::support::{ADD_ONE, Client, Gpud, PATIENCE};
+use sluice_protocol::control::AsyncError;
 use sluice_protocol::messages as m;
+use sluice_protocol::{Reader, Wire, opcode};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -89,6 +91,68 @@ fn what_a_kernels_threads_take_counts_against_the_lease() {
         assert!(Instant::now() < deadline, "what the kernel took is not given back");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Copies to the host that the client reads and never acknowledges.
+#[test]
+fn a_client_that_acknowledges_nothing_is_ended_with_a_reason() {
+    const COPY: u64 = 48 * MIB;
+    let gpud = Gpud::start(&[]);
+    let worker = gpud.next_worker();
+    let mut client = gpud.connect("lea-1", LENT);
+    let data = client.alloc(COPY).expect("fits");
+    let (mut most, mut copies) = (0, 0);
+    let told = loop {
+        client.received = 0;
+        client.send(&m::CopyFromDevice { address: data, stream: 0, bytes: COPY });
+        let frame = client.next().expect("an answer, or why there is none");
+        most = most.max(held(&[worker]));
+        if frame.header.opcode == opcode::ASYNC_ERROR {
+            break AsyncError::take(&mut Reader::new(&frame.payload)).expect("a notice");
+        }
+        copies += 1;
+        assert!(copies < 20, "{copies} copies were kept, {most} bytes");
+    };
+    println!("ended after {copies} copies of 48 MiB, with at most {} MiB", most / MIB);
+    assert!(told.text.contains("left 256 MiB of answers unacknowledged"), "{}", told.text);
+    assert!(most < LENT + 450 * MIB, "{most} bytes");
+    assert!(client.next().is_err(), "the session goes on");
+    let deadline = Instant::now() + PATIENCE;
+    while std::path::Path::new(&format!("/proc/{worker}")).exists() {
+        assert!(Instant::now() < deadline, "the worker goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(client.resume(&gpud.address).is_err(), "the session goes on");
+    gpud.connect("lea-1", LENT).alloc(LENT).expect("the lease's memory is free again");
+}
+
+/// A program may ask for any number of short copies to page-locked memory and wait for none of them. Its acknowledgements
+/// lie behind what it has asked.
+#[test]
+fn a_client_that_asks_far_ahead_and_acknowledges_gets_everything() {
+    const COPY: u64 = 256 << 10;
+    const COPIES: u64 = 2000;
+    let gpud = Gpud::start(&[]);
+    let worker = gpud.next_worker();
+    let mut client = gpud.connect("lea-1", LENT);
+    let data = client.alloc(COPY).expect("fits");
+    client.write(data, &[7; COPY as usize]);
+    let first = client.send(&m::CopyFromDevice { address: data, stream: 0, bytes: COPY });
+    for _ in 1..COPIES {
+        client.send(&m::CopyFromDevice { address: data, stream: 0, bytes: COPY });
+    }
+    let mut most = 0;
+    for call in first..first + COPIES {
+        let answer: m::CopyFromDeviceReply = client.answer(call).expect("an answer");
+        assert!(answer.data.0.len() as u64 == COPY && answer.data.0[9] == 7);
+        if (call - first) % 4 == 3 {
+            client.acknowledge();
+            most = most.max(held(&[worker]));
+        }
+    }
+    println!("at most {} MiB for {} MiB of answers", most / MIB, COPIES * COPY / MIB);
+    assert!(most < 100 * MIB, "{most} bytes");
+    client.call(&m::ContextSynchronize).expect("the session goes on");
 }
 
 /// The memory of a client that has gone without a word is another's of its lease as soon as that needs it; a client that

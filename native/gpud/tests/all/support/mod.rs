@@ -382,6 +382,13 @@ impl Client {
         self.sent
     }
 
+    /// Acknowledges what has been received, behind what has been sent.
+    pub fn acknowledge(&mut self) {
+        let mut bytes = Vec::new();
+        put_frame(&mut bytes, Header { opcode: opcode::ACK, ack: self.received as u32, ..Header::default() }, |_| ());
+        self.stream.write_all(&bytes).expect("sent");
+    }
+
     /// The next numbered frame.
     pub fn next(&mut self) -> io::Result<Frame> {
         loop {
