@@ -3,6 +3,9 @@
 //! [`Device`] is the border: driver-level operations on handles and addresses that the client chose.  Behind it stand
 //! the software GPU ([`soft`]), a real driver ([`cuda`]) and a recorder that executes nothing ([`null`]).
 
+// Printing panics where nothing can be written; see `log`.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod attributes;
 mod cubin;
 pub mod cuda;
@@ -10,6 +13,7 @@ pub mod device;
 pub mod error;
 mod gate;
 pub mod graph;
+pub mod log;
 pub mod null;
 mod peer;
 mod pinned;

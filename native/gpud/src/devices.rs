@@ -5,7 +5,8 @@ use crate::control::messages::{DeviceProfile, DeviceReport};
 use crate::links;
 use crate::orders::BackendChoice;
 use sluice_backend::DeviceDescription;
-use std::io;
+use sluice_backend::log;
+use std::io::{self, Write};
 use std::process::Command;
 
 /// What this host lends.
@@ -30,7 +31,7 @@ pub fn offered(config: &Config) -> io::Result<Offer> {
                 return Ok(Offer { backend: BackendChoice::Cuda { driver: config.driver.clone() }, devices });
             }
             Err(error) => {
-                eprintln!("gpud: {error}; lends the software GPU instead");
+                log!("gpud: {error}; lends the software GPU instead");
                 BackendChoice::Soft { threads: 0 }
             }
         },
@@ -65,14 +66,12 @@ fn real(driver: &str, nvml: &str) -> io::Result<Vec<DeviceReport>> {
 pub fn probe(driver: &str) -> io::Result<()> {
     let devices = sluice_backend::cuda::describe(driver).map_err(|error| io::Error::other(error.to_string()))?;
     let reports: Vec<DeviceReport> = devices.into_iter().map(report).collect();
-    println!("{}", serde_json::to_string(&reports)?);
-    Ok(())
+    writeln!(io::stdout(), "{}", serde_json::to_string(&reports)?)
 }
 
 /// Prints what would be offered: the body of `gpud devices`.
 pub fn print(config: &Config) -> io::Result<()> {
-    println!("{}", serde_json::to_string_pretty(&offered(config)?.devices)?);
-    Ok(())
+    writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&offered(config)?.devices)?)
 }
 
 /// What distinguishes this gpud's devices from those of any other: the state directory's own key.

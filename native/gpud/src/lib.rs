@@ -3,6 +3,9 @@
 //! One *supervisor* admits client processes and talks to the broker; it never opens a device.  Each client process
 //! gets one *worker*, a process of its own that executes the client's calls under the limits of its lease.
 
+// Printing panics where nothing can be written; see `sluice_backend::log`.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 pub mod arbiter;
 pub mod cli;
 pub mod config;

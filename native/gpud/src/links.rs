@@ -1,7 +1,7 @@
 //! Which of this host's devices stand in one link group: they reach each other directly over NVLink.
 
 use crate::control::messages::DeviceReport;
-use std::io;
+use std::io::{self, Write};
 use std::process::Command;
 
 /// Names the link group of each device that has one. Without the management library, or where it does not tell, none
@@ -23,8 +23,7 @@ fn ask(devices: &[DeviceReport], library: &str) -> io::Result<Vec<Vec<bool>>> {
 
 /// Prints for each of these devices which ones it reaches, as JSON: the body of `gpud links`.
 pub fn tell(library: &str, uuids: &[String]) -> io::Result<()> {
-    println!("{}", serde_json::to_string(&sluice_backend::cuda::linked(library, uuids)?)?);
-    Ok(())
+    writeln!(io::stdout(), "{}", serde_json::to_string(&sluice_backend::cuda::linked(library, uuids)?)?)
 }
 
 /// A group has the index of its first device as its name, so that it is the same one after a restart.

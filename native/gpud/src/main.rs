@@ -1,5 +1,9 @@
 //! The `gpud` program; what it does is in the library.
 
+// Printing panics where nothing can be written; see `sluice_backend::log`.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+use sluice_backend::log;
 use sluice_gpud::cli::{HELP, Invocation, parse};
 use sluice_gpud::config::{Config, read_token};
 use sluice_gpud::control::channel::run as run_channel;
@@ -7,7 +11,7 @@ use sluice_gpud::control::join::{join, stay};
 use sluice_gpud::identity::Identity;
 use sluice_gpud::supervisor::{Supervisor, accept, metering};
 use sluice_gpud::{devices, links, listening, worker};
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +25,8 @@ const STOP_TIME: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     let outcome = match parse(std::env::args().skip(1)) {
-        Ok(Invocation::Help) => {
-            print!("{HELP}");
-            Ok(())
-        }
-        Ok(Invocation::Version) => {
-            println!("gpud {}", env!("CARGO_PKG_VERSION"));
-            Ok(())
-        }
+        Ok(Invocation::Help) => write!(io::stdout(), "{HELP}"),
+        Ok(Invocation::Version) => writeln!(io::stdout(), "gpud {}", env!("CARGO_PKG_VERSION")),
         Ok(Invocation::Worker) => worker::main(),
         Ok(Invocation::Probe { driver }) => devices::probe(&driver),
         Ok(Invocation::Links { library, uuids }) => links::tell(&library, &uuids),
@@ -36,14 +34,14 @@ fn main() -> ExitCode {
         Ok(Invocation::Devices { config }) => devices::print(&config),
         Ok(Invocation::Run { config, token }) => run(*config, token),
         Err(message) => {
-            eprintln!("{message}");
+            log!("{message}");
             return ExitCode::from(2);
         }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gpud: {error}");
+            log!("gpud: {error}");
             ExitCode::FAILURE
         }
     }
@@ -73,13 +71,16 @@ fn run(config: Config, token: Option<String>) -> io::Result<()> {
     let offer = devices::offered(&config)?;
     if let (Some(broker), Some(token)) = (&broker, token) {
         let server_id = join(&mut identity, broker, &token, &config.name)?;
-        eprintln!("gpud: joined {broker} as {server_id}");
+        log!("gpud: joined {broker} as {server_id}");
     }
     let supervisor = Supervisor::new(config, identity, offer)?;
-    println!(
-        "{}",
-        serde_json::json!({"ready": "gpud", "address": reachable.data_address, "tlsFingerprint": reachable.tls_fingerprint})
-    );
+    let ready = serde_json::json!({
+        "ready": "gpud", "address": reachable.data_address, "tlsFingerprint": reachable.tls_fingerprint
+    });
+    // Clients are served all the same: the broker hears of the address over the control channel.
+    if let Err(error) = writeln!(io::stdout(), "{ready}") {
+        log!("gpud: the line that tells that it is ready cannot be written: {error}");
+    }
     metering::start(&supervisor)?;
     if let Some(folder) = &supervisor.config.sockets {
         match listening::nearby(folder, &supervisor.server_id()) {
@@ -88,7 +89,7 @@ fn run(config: Config, token: Option<String>) -> io::Result<()> {
                 let serve = move || accept::serve(&accepting, &nearby);
                 std::thread::Builder::new().name("accept-near".to_owned()).spawn(serve)?;
             }
-            Err(error) => eprintln!("gpud: {error}. Until then, workspaces on this host take the address above."),
+            Err(error) => log!("gpud: {error}. Until then, workspaces on this host take the address above."),
         }
     }
     let accepting = Arc::clone(&supervisor);
@@ -99,10 +100,10 @@ fn run(config: Config, token: Option<String>) -> io::Result<()> {
         std::thread::Builder::new().name("control".to_owned()).spawn(move || {
             let removed = run_channel(&supervisor, &broker, &reachable);
             let reason = removed.0.trim_end_matches('.');
-            eprintln!("gpud: {reason}. To lend this host's GPUs again, join with a new token.");
+            log!("gpud: {reason}. To lend this host's GPUs again, join with a new token.");
             supervisor.stop("The GPU server was removed from the pool.", STOP_TIME);
             if let Err(error) = Identity::forget(&supervisor.config.state) {
-                eprintln!("gpud: cannot delete this server's key: {error}");
+                log!("gpud: cannot delete this server's key: {error}");
             }
             std::process::exit(0);
         })?;

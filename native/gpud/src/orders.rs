@@ -73,8 +73,8 @@ pub enum Order {
     NotRebound { call: u64, text: String },
     /// A sibling needs memory: ask the client for idle credit.
     Recall { bytes: u64 },
-    /// Memory may be free now for a growth that waited; `last` = there will be no more.
-    Freed { last: bool },
+    /// The answer to [`Report::Wanted`]: what could be freed for it is free.
+    Freed,
 }
 
 /// Worker to supervisor.
@@ -100,7 +100,7 @@ pub enum Report {
     Link { call: u64, nonce: String },
     /// The new lease has been taken up, or could not be.
     Resumed { taken: bool },
-    /// A growth of this many bytes waits.
+    /// A growth of this many bytes waits, and perhaps others behind it; the next of these comes after [`Order::Freed`].
     Wanted { bytes: u64 },
     /// An image to keep, in the memory beside this.
     Image { hash: Hash },

@@ -520,7 +520,7 @@ impl Device for CudaDevice {
     fn print_to(&self, printer: Printer) {
         match Printed::capture(printer) {
             Ok(printed) => drop(self.shared.printed.set(printed)),
-            Err(error) => eprintln!("gpud: what kernels print is lost: {error}"),
+            Err(error) => crate::log!("gpud: what kernels print is lost: {error}"),
         }
     }
 

@@ -150,7 +150,7 @@ impl Shared {
         // SAFETY: the driver writes one descriptor; the handle is the piece's, which the caller's lock keeps.
         let exported = unsafe { (self.driver.memory_export)((&raw mut descriptor).cast(), handle, DESCRIPTOR, 0) };
         if let Err(error) = self.driver.check(exported) {
-            eprintln!("gpud: memory cannot be lent to another GPU's worker: {error}");
+            crate::log!("gpud: memory cannot be lent to another GPU's worker: {error}");
             return false;
         }
         // SAFETY: fresh, and nobody else's.
@@ -159,7 +159,7 @@ impl Shared {
         match given {
             Ok(()) => lent.given.insert(address),
             Err(error) => {
-                eprintln!("gpud: another GPU's worker does not reach what is lent to it: {error}");
+                crate::log!("gpud: another GPU's worker does not reach what is lent to it: {error}");
                 false
             }
         }
@@ -242,7 +242,7 @@ impl Shared {
         while self.memory(|memory| Ok(memory.is_away())).unwrap_or(false) {
             if Instant::now() > deadline {
                 // What it holds will not be what lies at these addresses after this.
-                eprintln!("gpud: another GPU's worker holds memory that is parked; it reaches this one's no more");
+                crate::log!("gpud: another GPU's worker holds memory that is parked; it reaches this one's no more");
                 return lock(&self.lending).drain(..).for_each(|lent| lent.to.end());
             }
             std::thread::sleep(Duration::from_millis(2));

@@ -5,6 +5,7 @@ use crate::control::messages::{BrokerMessage, GpudMessage, LeaseUsage};
 use crate::supervisor::Supervisor;
 use crate::token::from_base64url;
 use rustls::pki_types::ServerName;
+use sluice_backend::log;
 use sluice_transport::authorities::trusted_authorities;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
@@ -52,7 +53,7 @@ pub fn run(supervisor: &Arc<Supervisor>, broker: &str, reachable: &Reachable) ->
         supervisor.set_outgoing(None);
         match outcome {
             Ok(removed) => return removed,
-            Err(error) => eprintln!("gpud: the line to {broker} is down: {error}"),
+            Err(error) => log!("gpud: the line to {broker} is down: {error}"),
         }
         if began.elapsed() > Duration::from_secs(30) {
             wait = Duration::from_millis(100);
@@ -136,7 +137,7 @@ fn once(supervisor: &Arc<Supervisor>, broker: &str, reachable: &Reachable) -> io
                         return Err(io::Error::other("the broker takes this server for another one"));
                     }
                     supervisor.reconcile(epoch, &keys, leases, &told);
-                    eprintln!("gpud: in the pool as {server_id}");
+                    log!("gpud: in the pool as {server_id}");
                     open = true;
                 }
                 BrokerMessage::EndLease { lease_id, mode, reason } => {
@@ -169,7 +170,7 @@ fn hello(supervisor: &Supervisor, reachable: &Reachable, nonce: &[u8], held: Vec
     let account = supervisor.config.account.as_deref().and_then(|file| match read_token(file) {
         Ok(token) => Some(token),
         Err(error) => {
-            eprintln!("gpud: {error}");
+            log!("gpud: {error}");
             None
         }
     });

@@ -2,6 +2,7 @@
 //! the one that has said nothing for longest gives way: whoever means it is through in milliseconds.
 
 use crate::supervisor::Supervisor;
+use sluice_backend::log;
 use sluice_transport::Listener;
 use sluice_transport::stream::Closer;
 use std::collections::VecDeque;
@@ -20,7 +21,7 @@ pub fn serve(supervisor: &Arc<Supervisor>, listener: &Listener) -> ! {
         let incoming = match listener.accept() {
             Ok(incoming) => incoming,
             Err(error) => {
-                eprintln!("gpud: cannot accept a connection: {error}");
+                log!("gpud: cannot accept a connection: {error}");
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             }

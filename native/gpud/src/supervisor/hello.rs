@@ -17,9 +17,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Client processes that one gpud serves at once.
-const WORKERS: usize = 512;
-
 /// Proposals for the address range that are looked at.
 const MOST_RANGES: usize = 64;
 
@@ -47,7 +44,7 @@ fn parts(mut stream: Stream) -> io::Result<(OwnedFd, Option<Keys>)> {
 }
 
 /// A refusal, and its sentence.
-type Refusal = (RefusedCode, String);
+pub type Refusal = (RefusedCode, String);
 
 fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
@@ -167,9 +164,8 @@ impl Supervisor {
             let text = "the lease's device is not on this GPU server".to_owned();
             return Ok(Some((stream, (RefusedCode::Unavailable, text))));
         };
-        if pool.workers.len() >= WORKERS {
-            let text = format!("the GPU server has {WORKERS} client processes already");
-            return Ok(Some((stream, (RefusedCode::Unavailable, text))));
+        if let Err(refusal) = pool.check_places(claims, known.as_ref().map(|(id, _, _)| *id)) {
+            return Ok(Some((stream, refusal)));
         }
         let memory_bytes = claims.lease.memory_bytes.min(device.memory_bytes);
         if let Err(text) = pool.has_room(&claims.lease, memory_bytes, known.as_ref().map(|(_, _, seat)| seat)) {
@@ -199,8 +195,7 @@ impl Supervisor {
         let links = self.config.peer_memory && has(PEER_MEMORY);
         let others = pool.devices.iter().filter(|other| links && other.uuid != device.uuid);
         let others = others.map(|other| other.uuid.clone()).collect();
-        let key = claims.cnf.ed25519.clone();
-        let worker = Worker::new(Arc::clone(&channel), fresh.child.id(), key, nonce, &device.uuid, seat);
+        let worker = Worker::new(Arc::clone(&channel), fresh.child.id(), claims, nonce, seat);
         pool.workers.insert(id, worker);
         let parted = parts(stream).and_then(|(connection, tls)| {
             let unanswered = Unanswered::copy(&connection, tls.as_ref(), &claims.lease.id)?;

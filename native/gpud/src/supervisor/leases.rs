@@ -6,7 +6,9 @@ use crate::passing::Channel;
 use crate::supervisor::Supervisor;
 use crate::supervisor::metering::Beyond;
 use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
+use crate::supervisor::recalls::GONE_TIME;
 use crate::token::{self, from_base64url};
+use sluice_backend::log;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,11 +19,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const END_TIME: Duration = Duration::from_secs(8);
 /// Memory takes this long on its way to the host, at least: bytes.
 const PARKED_A_SECOND: u64 = 1 << 30;
-/// A client that is not back by then, while another of its lease is served, has ended. Clients try again four times a
-/// second.
-const GONE_TIME: Duration = Duration::from_secs(3);
-/// How long a growth waits for siblings' idle credit, and for the end of those whose clients are gone.
-const RECALL_TIME: Duration = Duration::from_secs(1);
 
 /// Seconds since 1970.
 pub fn now() -> i64 {
@@ -69,11 +66,11 @@ impl Supervisor {
             Report::Rebind { call, token } => self.rebind(id, call, &token),
             Report::Link { call, nonce } => self.link(id, call, &nonce),
             Report::Resumed { taken } => self.resumed(id, taken),
-            Report::Wanted { bytes } => self.recall(id, bytes),
+            Report::Wanted { bytes } => self.recalls.add(id, bytes),
             Report::Image { hash } => {
                 let kept = descriptors.into_iter().next().map(|memory| self.images.keep(&hash, memory));
                 if let Some(Err(error)) = kept {
-                    eprintln!("gpud: an image of a module is not kept: {error}");
+                    log!("gpud: an image of a module is not kept: {error}");
                 }
             }
             Report::FindImage { hash, proof } => {
@@ -92,13 +89,18 @@ impl Supervisor {
     }
 
     /// A client links the device of one of its sessions with that of another: their workers get a line to each other, once.
+    ///
+    /// A nonce alone links nothing: both tokens must be of one workspace. The devices of a lease have ids of their own in
+    /// tokens, and nothing in a token joins them but the workspace that holds the lease.
     fn link(&self, id: WorkerId, call: u64, nonce: &str) {
         let (mut pool, nonce) = (self.pool(), from_base64url(nonce));
         let other = pool.workers.iter().find(|(_, other)| nonce.as_deref() == Some(&other.nonce));
-        let other = other.map(|(id, other)| (*id, Arc::clone(&other.channel), other.device_uuid.clone()));
+        let other = other
+            .map(|(id, other)| (*id, Arc::clone(&other.channel), other.device_uuid.clone(), other.workspace.clone()));
         let Some(worker) = pool.workers.get_mut(&id) else { return };
-        let linked = other.and_then(|(other, channel, device_uuid)| {
-            let allowed = self.config.peer_memory && device_uuid != worker.device_uuid;
+        let linked = other.and_then(|(other, channel, device_uuid, workspace)| {
+            let is_own = workspace == worker.workspace;
+            let allowed = self.config.peer_memory && is_own && device_uuid != worker.device_uuid;
             let (near, far) = Channel::pair().ok().filter(|_| allowed && worker.linked.insert(other))?;
             channel.order(&Order::Lend, &[far.as_fd()]).ok()?;
             Some(near)
@@ -149,8 +151,11 @@ impl Supervisor {
                 return self.tell_broker(GpudMessage::LeaseEnded { lease_id, parked_bytes: 0, gpu_time_us: 0 });
             }
         };
-        for id in &active {
+        let workspace = active.first().and_then(|id| pool.workers.get(id)).map(|worker| worker.workspace.clone());
+        let places = workspace.map_or(0, |workspace| pool.places_to_park(&workspace));
+        for (number, id) in active.iter().enumerate() {
             let Some(worker) = pool.workers.get(id) else { continue };
+            let mode = if number < places { mode } else { EndMode::Kill };
             // What frames on their way still allocate may be parked as well.
             let order = Order::EndLease { mode, reason: reason.to_owned(), park_limit: room };
             room = room.saturating_sub(ledger.slot(worker.seat.slot).memory);
@@ -182,7 +187,7 @@ impl Supervisor {
             }
         });
         if let Err(error) = started {
-            eprintln!("gpud: cannot watch the end of lease: {error}");
+            log!("gpud: cannot watch the end of lease: {error}");
         }
     }
 
@@ -245,7 +250,7 @@ impl Supervisor {
         pool.held = held;
         drop(pool);
         for lease_id in stale {
-            eprintln!("gpud: lease {lease_id} ends: the broker does not list it among the leases of this server");
+            log!("gpud: lease {lease_id} ends: the broker does not list it among the leases of this server");
             let reason = "Your GPU was given back while the GPU server was out of reach.";
             self.end_lease(&lease_id, EndMode::Kill, reason);
         }
@@ -273,12 +278,13 @@ impl Supervisor {
         let mut pool = self.pool();
         let Some(worker) = pool.workers.get(&id) else { return };
         let (channel, key, device) = (Arc::clone(&worker.channel), worker.key.clone(), worker.device_uuid.clone());
+        let workspace = worker.workspace.clone();
         let busy = worker.next_seat.is_some() || !worker.parked;
         let audience = format!("gpud:{}", self.server_id());
         let seat = token::verify(text, &pool.keys, &audience, now(), false)
             .map_err(|error| error.to_string())
             .and_then(|claims| {
-                if claims.cnf.ed25519 != key {
+                if claims.cnf.ed25519 != key || claims.sub != workspace {
                     return Err("the session token belongs to another client".to_owned());
                 }
                 if claims.lease.device_uuid != device {
@@ -288,6 +294,7 @@ impl Supervisor {
                     return Err("the session already has a lease".to_owned());
                 }
                 self.check_lease(&pool, &claims)?;
+                pool.check_places(&claims, Some(id)).map_err(|(_, text)| text)?;
                 let memory_bytes = claims.lease.memory_bytes;
                 let (seat, lease) = pool.take_seat(&claims.lease, &claims.sid, memory_bytes)?;
                 // What driver and libraries hold for it is there already; it must not keep parked memory from its place.
@@ -331,57 +338,12 @@ impl Supervisor {
         self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
     }
 
-    /// Asks a worker's siblings for idle credit, ends those whose clients stay away, and lets it try again. The clients
-    /// of a lease are on one host: where one is served, the others could be too, and who does not come back in time has
-    /// ended without a goodbye. Elsewhere they are waited for.
-    fn recall(self: &Arc<Self>, id: WorkerId, bytes: u64) {
-        let pool = self.pool();
-        let Some(worker) = pool.workers.get(&id) else { return };
-        let (channel, seat) = (Arc::clone(&worker.channel), worker.seat.clone());
-        let Some(lease) = pool.leases.get(&seat.lease_id) else { return };
-        let ledger = Arc::clone(&lease.ledger);
-        // More than is wanted is missing where driver and libraries have passed the limit.
-        let missing = bytes.max(ledger.used().saturating_add(bytes).saturating_sub(ledger.limit()));
-        let (mut asked, mut away) = (false, Vec::new());
-        for (other, sibling) in &pool.workers {
-            let totals = ledger.slot(sibling.seat.slot);
-            if *other == id || sibling.seat.lease_id != seat.lease_id || sibling.parked {
-                continue;
-            }
-            if let Some(since) = sibling.away {
-                away.push((*other, since + GONE_TIME));
-            } else if totals.charged > totals.memory {
-                asked |= sibling.channel.order(&Order::Recall { bytes: missing }, &[]).is_ok();
-            }
-        }
-        drop(pool);
-        if !asked && away.is_empty() {
-            let _ = channel.order(&Order::Freed { last: true }, &[]);
-            return;
-        }
-        let supervisor = Arc::clone(self);
-        let waited = std::thread::Builder::new().name("recall".to_owned()).spawn(move || {
-            let deadline = away.iter().map(|(_, gone)| *gone).fold(Instant::now(), Instant::max) + RECALL_TIME;
-            let fits = || ledger.used().saturating_add(bytes) <= ledger.limit();
-            while Instant::now() < deadline && !fits() {
-                for (other, _) in away.extract_if(.., |(_, gone)| *gone <= Instant::now()) {
-                    supervisor.end_absent(other);
-                }
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            let _ = channel.order(&Order::Freed { last: true }, &[]);
-        });
-        if let Err(error) = waited {
-            eprintln!("gpud: cannot wait for idle memory: {error}");
-        }
-    }
-
     /// Ends a worker whose client has been away for [`GONE_TIME`].
-    fn end_absent(&self, id: WorkerId) {
+    pub(super) fn end_absent(&self, id: WorkerId) {
         let pool = self.pool();
         let since = pool.workers.get(&id).and_then(|worker| worker.away);
         if since.is_some_and(|since| since.elapsed() >= GONE_TIME) {
-            eprintln!("gpud: a session whose client is away ends: another of its lease needs the memory");
+            log!("gpud: a session whose client is away ends: another of its lease needs the memory");
             kill(&pool, id);
         }
     }

@@ -14,6 +14,7 @@ use crate::control::messages::SmActivity;
 use crate::token::LeaseClaims;
 use serde::{Deserialize, Serialize};
 use sluice_backend::cuda::{Meter, Reading, Source, Weights};
+use sluice_backend::log;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -212,7 +213,7 @@ pub fn start(supervisor: &Arc<Supervisor>) -> io::Result<()> {
     std::thread::Builder::new().name("metering".to_owned()).spawn(move || {
         loop {
             if let Err(error) = follow(&supervisor) {
-                eprintln!("gpud: how busy multiprocessors are is not known ({error}); tried again in a minute");
+                log!("gpud: how busy multiprocessors are is not known ({error}); tried again in a minute");
             }
             std::thread::sleep(RETRY_TIME);
         }
@@ -288,7 +289,7 @@ mod tests {
     use super::*;
     use crate::arbiter::Arbiter;
     use crate::supervisor::pool::Worker;
-    use crate::token::Keys;
+    use crate::token::{Claims, Confirmation, Keys};
     use std::collections::HashMap;
 
     const SECOND: u64 = 1_000_000_000;
@@ -301,6 +302,13 @@ mod tests {
             pool.take_seat(&claims(id), id, 1 << 40).expect("a seat");
         }
         pool
+    }
+
+    fn session() -> Claims {
+        let text = String::new;
+        let cnf = Confirmation { ed25519: text() };
+        let (iss, aud, sub, jti, sid, lease) = (text(), text(), text(), text(), text(), claims("a"));
+        Claims { iss, aud, sub, jti, iat: 0, exp: 0, sid, cnf, lease }
     }
 
     fn claims(id: &str) -> LeaseClaims {
@@ -368,7 +376,7 @@ mod tests {
         let (channel, _far) = crate::passing::Channel::pair().expect("a pair");
         let seat = Seat { lease_id: lease.to_owned(), session_id: lease.to_owned(), slot: 0 };
         let id = pool.new_worker_id();
-        pool.workers.insert(id, Worker::new(Arc::new(channel), pid, String::new(), [0; 32], "GPU-1", seat));
+        pool.workers.insert(id, Worker::new(Arc::new(channel), pid, &session(), [0; 32], seat));
     }
 
     fn weigh(pool: &mut Pool, processes: &[(u32, u64)]) {

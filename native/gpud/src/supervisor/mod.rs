@@ -4,7 +4,9 @@ pub mod accept;
 pub mod hello;
 mod leases;
 pub mod metering;
+mod places;
 pub mod pool;
+mod recalls;
 pub mod refusals;
 mod seccomp;
 mod spawn;
@@ -18,8 +20,11 @@ use crate::identity::Identity;
 use crate::images::Images;
 use crate::orders::{BackendChoice, Report};
 use crate::passing::Channel;
+use places::Places;
 use pool::{Pool, WorkerId};
+use recalls::Recalls;
 use refusals::Refusals;
+use sluice_backend::log;
 use sluice_protocol::handshake::{Refused, RefusedCode};
 use spawn::Spawner;
 use std::io;
@@ -37,6 +42,7 @@ pub struct Supervisor {
     pool: Mutex<Pool>,
     spawner: Mutex<Spawner>,
     images: Images,
+    recalls: Recalls,
     pub refusals: Arc<Refusals>,
     /// Where messages for the broker go.
     outgoing: Mutex<Option<Sender<GpudMessage>>>,
@@ -44,6 +50,8 @@ pub struct Supervisor {
 
 /// Of the files that gpud may have open, one part in so many is for images.
 const IMAGE_SHARE: usize = 4;
+/// Likewise for workers, each of which takes one.
+const WORKER_SHARE: usize = 4;
 /// As many files as gpud makes use of.
 const MOST_OPEN_FILES: libc::rlim_t = 16_384;
 
@@ -70,9 +78,11 @@ impl Supervisor {
         let arbiters = offer.devices.iter().map(|device| Ok((device.uuid.clone(), Arbiter::start(config.arbiter)?)));
         let arbiters = arbiters.collect::<io::Result<_>>()?;
         let workers_tell = !matches!(offer.backend, BackendChoice::Cuda { .. });
-        let pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone(), workers_tell);
-        Ok(Arc::new(Supervisor {
-            images: Images::new(config.image_limit, open_files() / IMAGE_SHARE),
+        let (files, devices) = (open_files(), offer.devices.len());
+        let mut pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone(), workers_tell);
+        pool.places = Places::of(devices, files / WORKER_SHARE);
+        let supervisor = Arc::new(Supervisor {
+            images: Images::new(config.image_limit, files / IMAGE_SHARE),
             config,
             backend: offer.backend,
             identity: Mutex::new(identity),
@@ -80,7 +90,11 @@ impl Supervisor {
             spawner: Mutex::new(spawner),
             refusals: Refusals::start()?,
             outgoing: Mutex::new(None),
-        }))
+            recalls: Recalls::default(),
+        });
+        let following = Arc::clone(&supervisor);
+        std::thread::Builder::new().name("recalls".to_owned()).spawn(move || following.follow_recalls())?;
+        Ok(supervisor)
     }
 
     /// What is known now.
@@ -127,7 +141,7 @@ impl Supervisor {
                     }
                     Ok(None) => break,
                     Err(error) => {
-                        eprintln!("gpud: worker {} is ended, its report cannot be read: {error}", child.id());
+                        log!("gpud: worker {} is ended, its report cannot be read: {error}", child.id());
                         break;
                     }
                 }
@@ -141,7 +155,7 @@ impl Supervisor {
             }
         });
         if let Err(error) = attended {
-            eprintln!("gpud: cannot listen to a worker: {error}");
+            log!("gpud: cannot listen to a worker: {error}");
         }
     }
 

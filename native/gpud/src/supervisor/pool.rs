@@ -5,7 +5,8 @@ use crate::control::messages::{DeviceReport, LeaseUsage, RunningKernel, SmActivi
 use crate::ledger::{Ledger, SLOTS, Totals};
 use crate::passing::Channel;
 use crate::supervisor::metering::{Activity, Beyond, Pending};
-use crate::token::{Keys, LeaseClaims};
+use crate::supervisor::places::Places;
+use crate::token::{Claims, Keys, LeaseClaims};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -57,6 +58,8 @@ pub struct Seat {
 pub struct Worker {
     pub channel: Arc<Channel>,
     pub pid: u32,
+    /// The workspace that the client belongs to, by its session token.
+    pub workspace: String,
     /// The client's ephemeral key.
     pub key: String,
     /// Of the session; with it the client shows what it holds.
@@ -88,6 +91,7 @@ pub struct Pool {
     /// Leases that the broker said to hold when the channel was last opened.
     pub held: HashSet<String>,
     pub devices: Vec<DeviceReport>,
+    pub places: Places,
     /// By the device's UUID.
     pub arbiters: HashMap<String, Arc<Arbiter>>,
     /// Whether workers tell for how long multiprocessors held their warps; else the devices are asked.
@@ -121,14 +125,15 @@ impl Lease {
 }
 
 impl Worker {
-    /// A process that has just been made.
-    pub fn new(channel: Arc<Channel>, pid: u32, key: String, nonce: [u8; 32], device_uuid: &str, seat: Seat) -> Worker {
+    /// A process that has just been made, for a session with these claims.
+    pub fn new(channel: Arc<Channel>, pid: u32, claims: &Claims, nonce: [u8; 32], seat: Seat) -> Worker {
         Worker {
             channel,
             pid,
-            key,
+            workspace: claims.sub.clone(),
+            key: claims.cnf.ed25519.clone(),
             nonce,
-            device_uuid: device_uuid.to_owned(),
+            device_uuid: claims.lease.device_uuid.clone(),
             seat,
             connected: false,
             away: None,

@@ -1,6 +1,7 @@
 //! What the log says of connections that come to nothing. Whoever reaches the port makes as many as they like, so of each
 //! interval the first few are told one by one, and of the others how many there were.
 
+use sluice_backend::log;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,7 +72,7 @@ impl Refusals {
                 std::thread::sleep(INTERVAL);
                 let text = counted.now().end();
                 if let Some(text) = text {
-                    eprintln!("gpud: {text}");
+                    log!("gpud: {text}");
                 }
             }
         })?;
@@ -82,7 +83,7 @@ impl Refusals {
     pub fn note(&self, error: &io::Error) {
         let is_told = self.now().take(error);
         if is_told {
-            eprintln!("gpud: a connection was not admitted: {error}");
+            log!("gpud: a connection was not admitted: {error}");
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::passing::Channel;
 use crate::supervisor::seccomp::deny_connections;
 use crate::worker::SUPERVISOR_DESCRIPTOR;
+use sluice_backend::log;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -50,7 +51,7 @@ impl Spawner {
             let mut fresh = next?;
             match fresh.child.try_wait()? {
                 None => return Ok(fresh),
-                Some(status) => eprintln!("gpud: a worker that nobody had yet has ended ({status}); another serves"),
+                Some(status) => log!("gpud: a worker that nobody had yet has ended ({status}); another serves"),
             }
         }
     }

@@ -4,9 +4,10 @@ use crate::worker::behind::Behind;
 use crate::worker::outbox::Outbox;
 use crate::worker::session::Session;
 use sluice_backend::BACKLOG;
+use sluice_backend::log;
 use sluice_protocol::frame::Header;
 use sluice_protocol::generated::dispatch;
-use sluice_protocol::messages::{Goodbye, Request};
+use sluice_protocol::messages::{CopyFromDevice, Goodbye, Request};
 use sluice_protocol::{Frame, HEADER_BYTES, ReplySink, opcode};
 use sluice_transport::silence::is_silent;
 use sluice_transport::spin::readable_within;
@@ -31,7 +32,7 @@ const LOOK_EVERY: i32 = 1000;
 const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long a client has to read the last words.
-const LINGER_TIME: Duration = Duration::from_millis(500);
+pub const LINGER_TIME: Duration = Duration::from_millis(500);
 
 /// How long what came before a goodbye may take.
 const GOODBYE_TIME: Duration = Duration::from_secs(10);
@@ -74,7 +75,7 @@ pub fn serve(
     let end = match frames(connection, session, outbox, behind) {
         Ok(end) => end,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            eprintln!("gpud worker: the client broke the protocol: {error}");
+            log!("gpud worker: the client broke the protocol: {error}");
             End::Broken
         }
         Err(_) => End::Lost,
@@ -151,8 +152,8 @@ fn frames(
         let bytes = (frame.payload.len() + HEADER_BYTES) as u64;
         unconfirmed_bytes += bytes;
         let goodbye = frame.header.opcode == Goodbye::OPCODE;
-        if !behind.is_needed() {
-            execute(session, outbox, &sink, behind, &frame)?;
+        if !behind.is_needed() && outbox.has_room() {
+            execute(session, outbox, &sink, behind, &frame, true)?;
         } else if let Some(taken) = behind.take(&frame, bytes) {
             if let Err(failure) = taken.map_err(invalid)? {
                 lock(session).posted_failed(frame.header.seq, failure);
@@ -162,7 +163,12 @@ fn frames(
             behind.push(kept, || {
                 let (session, outbox, sink, behind) =
                     (Arc::clone(session), Arc::clone(outbox), Arc::clone(&sink), Arc::clone(behind));
-                Box::new(move |frame| execute(&session, &outbox, &sink, &behind, frame))
+                Box::new(move |frame| {
+                    if frame.header.opcode == CopyFromDevice::OPCODE {
+                        outbox.wait_for_room(|| behind.is_full());
+                    }
+                    execute(&session, &outbox, &sink, &behind, frame, false)
+                })
             })?;
         }
         if goodbye {
@@ -172,13 +178,14 @@ fn frames(
     }
 }
 
-/// Executes one frame, and waits while the device is behind.
+/// Executes one frame, and waits while the device is behind; `reads`: the calling thread reads acknowledgements.
 fn execute(
     session: &Mutex<Session>,
     outbox: &Outbox,
     sink: &Arc<dyn ReplySink>,
     behind: &Behind,
     frame: &Frame,
+    reads: bool,
 ) -> io::Result<()> {
     let bytes = (frame.payload.len() + HEADER_BYTES) as u64;
     let written = outbox.bytes_written();
@@ -188,9 +195,13 @@ fn execute(
     }
     let [calls, more] = behind.uncounted();
     session_now.count(1 + calls, bytes + more, outbox.bytes_written() - written);
-    while session_now.device.backlog() > BACKLOG && session_now.host.is_idle() && session_now.bulk.is_idle() {
+    while session_now.device.backlog() > BACKLOG
+        && session_now.host.is_idle()
+        && session_now.bulk.is_idle()
+        && (!reads || outbox.has_room())
+    {
         // The client runs ahead of the device: its window fills, and its calls wait.  Not while the device waits
-        // for the client: its answer comes behind what it has sent.
+        // for the client, or answers for their acknowledgement: what they wait for comes behind what the client has sent.
         drop(session_now);
         std::thread::sleep(BACKLOG_PAUSE);
         session_now = lock(session);

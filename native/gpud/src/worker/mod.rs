@@ -10,6 +10,7 @@ mod dispatch;
 mod gate;
 mod graph;
 mod host;
+mod host_memory;
 mod link;
 mod outbox;
 mod peers;
@@ -27,6 +28,7 @@ use gate::Gate;
 use outbox::Outbox;
 use peers::Peers;
 use session::{DRAIN_TIME, Session};
+use sluice_backend::log;
 use sluice_protocol::Failure;
 use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
 use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, cuda, opcode};
@@ -96,6 +98,8 @@ pub fn main() -> io::Result<()> {
     let [account, connection, bell] = take(descriptors)?;
     let connection = Stream::from_parts(connection, tls)?;
     let outbox = Arc::new(Outbox::default());
+    let ending = Arc::clone(&supervisor);
+    outbox.end_session_by(Box::new(move || end_soon(&ending)));
     let observer = {
         let outbox = Arc::clone(&outbox);
         move |error: &sluice_backend::CudaError| {
@@ -115,7 +119,10 @@ pub fn main() -> io::Result<()> {
             let greeting =
                 Greeting { report: *report, range, peers, outbox: Arc::clone(&outbox), return_seconds, nonce };
             let printing = Arc::clone(&outbox);
-            device.print_to(Box::new(move |text| session::send_printed(&printing, text)));
+            device.print_to(Box::new(move |text| {
+                let _due = printing.expect_with_room(text.len() as u64);
+                session::send_printed(&printing, text);
+            }));
             let ledger = Arc::new(Ledger::map(account)?);
             let gate = Arc::new(Gate::new(Arc::clone(&ledger), lease.slot, Bell::from_descriptor(bell)));
             device.ask(Arc::clone(&gate) as _);
@@ -217,7 +224,8 @@ fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &C
 /// Of a kernel's name so many characters are told.
 const MOST_OF_A_NAME: usize = 200;
 
-/// Writes into the account what was measured, and tells of kernels that run long.
+/// Writes into the account what was measured, tells of kernels that run long, and ends a session that takes more of the
+/// host than it may.
 fn measure(session: &Mutex<Session>) {
     let mut told = None;
     loop {
@@ -226,6 +234,12 @@ fn measure(session: &Mutex<Session>) {
             lock(session).settle();
         }
         let session = lock(session);
+        if let Some(text) = session.takes_too_much() {
+            log!("gpud worker: {text}");
+            session.send_async_error(&Failure::new(cuda::ERROR_LAUNCH_FAILED, text));
+            std::thread::sleep(link::LINGER_TIME);
+            end(&session, false);
+        }
         let running = session.device.running().map(|now| {
             let seconds = now.worked.as_secs();
             // A program may give its kernels names of any length.
@@ -277,7 +291,7 @@ fn serve(session: &Shared, greeting: &Greeting, first: (ReadHalf, Closer), arriv
     let return_time = Duration::from_secs(greeting.return_seconds);
     let behind = {
         let session = lock(session);
-        Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk))
+        Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk), Arc::clone(&greeting.outbox.memory))
     };
     let (mut reading, mut closer) = first;
     loop {
@@ -292,6 +306,22 @@ fn serve(session: &Shared, greeting: &Greeting, first: (ReadHalf, Closer), arriv
         lock(session).report(&Report::Returned);
         let Ok(halves) = Halves::of(arrival.connection) else { return false };
         (reading, closer) = halves.welcome(session, greeting, arrival.received);
+    }
+}
+
+/// Ends this process when its client has had time to read the last words. The caller holds the outbox, and may hold the
+/// session.
+fn end_soon(supervisor: &Arc<Channel>) {
+    log!("gpud worker: a session ends: its client does not acknowledge answers");
+    let supervisor = Arc::clone(supervisor);
+    let ending = std::thread::Builder::new().name("end".to_owned()).spawn(move || {
+        std::thread::sleep(link::LINGER_TIME);
+        // A supervisor that is gone needs no report.
+        let _ = supervisor.send(&Report::Closed { clean: false }, &[]);
+        std::process::exit(1);
+    });
+    if ending.is_err() {
+        std::process::exit(1);
     }
 }
 
@@ -423,7 +453,8 @@ fn carry_out(
             }
         }
         Order::NotLinked { call } => {
-            let text = "the other GPU's session is not on this GPU server, or has been asked for before".to_owned();
+            let text =
+                "this workspace has no such session on another GPU of this server, or it is linked already".to_owned();
             peers.links.refuse(call, Failure::new(cuda::ERROR_PEER_ACCESS_UNSUPPORTED, text));
         }
         Order::Lend => {
@@ -434,7 +465,7 @@ fn carry_out(
         }
         Order::NotRebound { call, text } => lock(session).not_rebound(call, text),
         Order::Recall { bytes } => lock(session).recall(bytes),
-        Order::Freed { last } => lock(session).freed(last),
+        Order::Freed => lock(session).freed(),
     }
     Ok(())
 }

@@ -1,17 +1,21 @@
 //! What a worker may do to its host, and what gpud sends over a network.
 
+use crate::support::broker::Broker;
 use crate::support::{
-    ADD_ONE, BASE64URL, Client, Gpud, NAME, PATIENCE, hello, hello_on, key, range, say_hello, sign, unique,
+    ADD_ONE, BASE64URL, Client, Gpud, HelloError, NAME, PATIENCE, hello, hello_on, key, range, say_hello, sign, unique,
 };
 use base64::Engine as _;
 use ring::signature::KeyPair as _;
 use serde_json::Value;
+use sluice_protocol::frame::Header;
 use sluice_protocol::handshake::{AddressRange, Handshake, Refused, RefusedCode, Resume};
-use sluice_protocol::messages::Empty;
-use sluice_protocol::opcode;
-use sluice_transport::read_handshake;
+use sluice_protocol::messages::{Empty, MemGrow};
+use sluice_protocol::reply::decode_reply;
+use sluice_protocol::{cuda, opcode};
+use sluice_transport::{Address, read_handshake};
+use std::collections::BTreeSet;
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -225,6 +229,88 @@ fn a_worker_ends_with_its_supervisor_even_when_it_cannot_notice() {
     while !matches!(status(worker, "State").first().map(String::as_str), None | Some("Z" | "X")) {
         assert!(Instant::now() < deadline, "the worker outlives its supervisor");
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A file on which every write fails with "no space left on device".
+fn full_disk() -> Stdio {
+    Stdio::from(std::fs::OpenOptions::new().write(true).open("/dev/full").expect("every Linux has it"))
+}
+
+/// Threads of a process.
+fn threads(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn growths_without_number_wait_on_one_thread() {
+    let gpud = Gpud::start(&[]);
+    // A sibling that keeps its idle credit: every growth waits for it.
+    let mut sibling = gpud.connect("lea-1", 64 * MIB);
+    sibling.call(&MemGrow { bytes: 48 * MIB }).expect("credit");
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    let before = threads(gpud.child.id());
+    let mut unanswered: BTreeSet<u64> = (0..3000).map(|_| client.send(&MemGrow { bytes: 48 * MIB })).collect();
+    let (began, mut most) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_millis(500) {
+        most = most.max(threads(gpud.child.id()));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(most <= before + 2, "{before} threads became {most}");
+    // Each is answered, those that wait and those that are too many.
+    while !unanswered.is_empty() {
+        let frame = client.next().expect("an answer");
+        let (call, answer) = decode_reply(&frame.payload).expect("an answer");
+        assert_eq!(answer.expect_err("the sibling keeps it").code, cuda::ERROR_OUT_OF_MEMORY);
+        assert!(unanswered.remove(&call), "answered twice");
+    }
+    assert!(began.elapsed() < PATIENCE, "answered after {:?}", began.elapsed());
+    client.alloc(8 * MIB).expect("the session goes on");
+}
+
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let mut broker = Broker::new();
+    let gpud = Gpud::join_logging(&mut broker, &[], full_disk());
+    broker.welcome(1, &["lea-1"]);
+    // The threads of a hello, of the control channel and of a worker's frames each have something to tell.
+    let mut noise = gpud.open();
+    noise.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("sent");
+    let mut broken = gpud.connect("lea-1", 64 * MIB);
+    broken
+        .stream
+        .write_all(&Header { len: u32::MAX, opcode: 256, seq: 1, ..Header::default() }.encode())
+        .expect("sent");
+    assert!(broken.next().is_err(), "a frame that is too long ends its session");
+    broker.hang_up();
+    broker.welcome(2, &["lea-1"]);
+    gpud.connect("lea-1", 64 * MIB).alloc(MIB).expect("served");
+}
+
+#[test]
+fn a_ready_line_that_cannot_be_written_ends_nothing() {
+    let state = std::env::temp_dir().join(format!("gpud-full-{}-{}", std::process::id(), unique()));
+    let socket = state.join("s");
+    std::fs::create_dir_all(&state).expect("folder");
+    let trusted = format!("k1={}", BASE64URL.encode(key(1).public_key().as_ref()));
+    let listen = format!("unix://{}", socket.display());
+    let mut command = Command::new(sluice_testing::program("gpud"));
+    command.args(["--backend", "soft", "--name", NAME, "--trust-key", &trusted, "--listen", &listen, "--state"]);
+    let child = command.arg(&state).stdout(full_disk()).stderr(full_disk()).spawn().expect("gpud starts");
+    let address = Address::Unix(socket.clone());
+    // The device is not known before gpud has told its name: a refusal shows that gpud serves.
+    let gpud =
+        Gpud { child, address, pin: None, state, devices: vec![], device: String::new(), server_id: NAME.to_owned() };
+    let deadline = Instant::now() + PATIENCE;
+    while !socket.exists() {
+        assert!(Instant::now() < deadline, "gpud does not listen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let token = sign(&gpud.claims(&key(9), "lea-1", 64 * MIB));
+    for _ in 0..2 {
+        let answer = hello_on(gpud.open(), &key(9), &token, vec![range()], None, &[]);
+        assert!(matches!(answer, Err(HelloError::Refused(_))), "gpud serves");
+        std::thread::sleep(Duration::from_millis(200));
     }
 }
 

@@ -1,9 +1,10 @@
 //! Who is let in, and what happens to those who are not.
 
-use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, now, range, sign, sign_with};
+use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, now, range, sign, sign_with, unique};
 use serde_json::{Value, json};
 use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{Hello, RefusedCode, Resume};
+use sluice_protocol::messages::Goodbye;
 use sluice_protocol::opcode;
 use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::io::{Read, Write};
@@ -205,6 +206,37 @@ fn a_burst_of_bad_connections_is_told_in_a_few_lines() {
         std::thread::sleep(Duration::from_millis(50));
     }
     let _ = std::fs::remove_file(path);
+}
+
+/// Of a device with 512 places, a lease of 5 percent has 25.
+#[test]
+fn a_lease_takes_no_place_of_another() {
+    let gpud = Gpud::start(&[]);
+    let connect = |lease: &str| {
+        let client = key(unique() as u8 | 0x80);
+        let mut claims = gpud.claims(&client, lease, 64 * MIB);
+        claims["lease"]["milli"] = json!(50);
+        Client::connect(&gpud.address, client, sign(&claims))
+    };
+    let mut clients = Vec::new();
+    let refused = loop {
+        match connect("lea-1") {
+            Ok(client) => clients.push(client),
+            Err(HelloError::Refused(refused)) => break refused,
+            Err(error) => panic!("{error:?}"),
+        }
+        assert!(clients.len() < 60, "one lease has {} processes", clients.len());
+    };
+    assert_eq!((clients.len(), refused.code), (25, RefusedCode::Unavailable));
+    assert!(refused.text.contains("your lease has 25 client processes already"), "{}", refused.text);
+    connect("lea-2").expect("a place of its own").alloc(MIB).expect("served");
+    // A process that ends gives its place up.
+    clients.pop().expect("one").send(&Goodbye);
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(error) = connect("lea-1") {
+        assert!(Instant::now() < deadline, "the place is not free: {error:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

@@ -20,7 +20,12 @@ struct Two {
 }
 
 fn connect(gpud: &Gpud, seed: u8, device: &str, features: &[&str]) -> Client {
+    connect_from(gpud, seed, device, features, "ws-test")
+}
+
+fn connect_from(gpud: &Gpud, seed: u8, device: &str, features: &[&str], workspace: &str) -> Client {
     let mut claims = gpud.claims(&key(seed), &format!("lea-{seed}"), 64 * MIB);
+    claims["sub"] = workspace.into();
     claims["lease"]["deviceUuid"] = device.into();
     let token = sign(&claims);
     let (stream, welcome) = hello_on(gpud.open(), &key(seed), &token, vec![range()], None, features).expect("welcome");
@@ -173,6 +178,11 @@ fn who_does_not_hold_the_other_session_gets_nothing_of_it() {
     let mut third = connect(&two.gpud, 3, &two.gpud.devices[1].clone(), &[PEER_MEMORY]);
     let refused = third.call(&m::PeerLink { nonce: &other.nonce }).expect_err("the same device");
     assert_eq!(refused.code, PEER_ACCESS_UNSUPPORTED);
+    // The nonce of a session of another workspace, however it came to be known.
+    let mut stranger = connect_from(&two.gpud, 4, &two.gpud.device.clone(), &[PEER_MEMORY], "ws-other");
+    let refused = stranger.call(&m::PeerLink { nonce: &other.nonce }).expect_err("another workspace");
+    assert_eq!(refused.code, PEER_ACCESS_UNSUPPORTED);
+    assert!(refused.text.contains("workspace"), "{}", refused.text);
     two.link().expect("nothing of it has spoiled anything");
 }
 

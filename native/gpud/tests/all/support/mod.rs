@@ -86,10 +86,15 @@ impl Gpud {
 
     /// A gpud that has joined this broker; the channel is still to be opened.
     pub fn join(broker: &mut broker::Broker, options: &[&str]) -> Gpud {
+        Gpud::join_logging(broker, options, Stdio::inherit())
+    }
+
+    /// As [`Gpud::join`], with another log.
+    pub fn join_logging(broker: &mut broker::Broker, options: &[&str], log: Stdio) -> Gpud {
         let url = broker.url.clone();
         std::thread::scope(|scope| {
-            let starting = scope
-                .spawn(|| Gpud::run(&["join", &url, "--token", "slj_t"], options, broker::SERVER_ID, Stdio::inherit()));
+            let starting =
+                scope.spawn(|| Gpud::run(&["join", &url, "--token", "slj_t"], options, broker::SERVER_ID, log));
             broker.admit("slj_t");
             starting.join().expect("started")
         })
@@ -375,6 +380,13 @@ impl Client {
         // A connection that is gone shows itself at the next read.
         let _ = self.stream.write_all(&bytes);
         self.sent
+    }
+
+    /// Acknowledges what has been received, behind what has been sent.
+    pub fn acknowledge(&mut self) {
+        let mut bytes = Vec::new();
+        put_frame(&mut bytes, Header { opcode: opcode::ACK, ack: self.received as u32, ..Header::default() }, |_| ());
+        self.stream.write_all(&bytes).expect("sent");
     }
 
     /// The next numbered frame.
