@@ -3,8 +3,8 @@ import { chmod, unlink } from "node:fs/promises";
 import type { Server } from "node:net";
 
 /**
- * Has a server listen on a Unix socket in a folder of any depth, in place of one that an earlier process left there. The
- * path of a socket has at most 107 bytes, so the folder is opened and named by its descriptor (Linux).
+ * Listens on a Unix socket in a folder of any depth, and replaces the socket of an earlier process. The path of a
+ * socket has at most 107 bytes, so the path names the folder by its descriptor (Linux).
  */
 export async function listenInFolder(server: Server, folder: string, name: string, mode: number): Promise<void> {
   const descriptor = openSync(folder, "r");

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 test("every relative link in the papers leads somewhere", async () => {
   const papers = [
-    ...["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"],
+    ...["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"],
     ...(await readdir("docs")).filter((name) => name.endsWith(".md")).map((name) => path.join("docs", name)),
   ];
   const dead: string[] = [];

@@ -1,15 +1,15 @@
 /**
- * Addresses that a workspace's connections may lead to. Judged by address after the name is resolved, and the connection
- * then goes to that very address: a name that resolves to something else a moment later changes nothing.
+ * Address ranges that are open, private or closed to workspaces. A name is resolved once, and the connection uses the
+ * judged address, so DNS rebinding has no effect.
  */
 import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 
 /**
- * `public`: the internet. `private`: a range of somebody's own network, reached only where a policy names it.
- * `closed`: this host, its gateway, link-local addresses (the metadata service of clouds), groups, and IPv6 addresses
- * that stand for IPv4 ones; no policy opens these.
+ * `public`: the internet. `private`: a range of a private network, open only when a policy names the range.
+ * `closed`: this host, its gateway, link-local addresses (metadata services of clouds), multicast addresses, and IPv6
+ * addresses that embed IPv4 addresses. No policy opens a closed address.
  */
 export type Reach = "public" | "private" | "closed";
 
@@ -18,25 +18,25 @@ export const PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168
 /** Ranges that no policy opens. */
 export const CLOSED = [
   ...["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/3"],
-  // Unspecified, loopback and IPv4-compatible; NAT64; Teredo; 6to4; site-local, link-local and groups.
+  // Unspecified, loopback and IPv4-compatible; NAT64; Teredo; 6to4; site-local, link-local and multicast.
   ...["::/96", "64:ff9b::/32", "2001::/32", "2002::/16", "fec0::/10", "fe80::/10", "ff00::/8"],
 ];
 
 /** A host's own addresses and those of its gateways. */
 export type Surroundings = { own: readonly string[]; gateways: readonly string[] };
 
-/** Judges addresses; `surroundings` of this host unless given. */
+/** Judges addresses by the fixed ranges and by `surroundings` (default: those of this host). */
 export class AddressRules {
   readonly #private = blockList(PRIVATE);
   readonly #closed = blockList(CLOSED);
   readonly #surroundings: () => Surroundings;
 
-  /** `surroundings` is asked each time, because a host's addresses change. */
+  /** `surroundings` is called for each address, because a host's addresses change. */
   constructor(surroundings: () => Surroundings = surroundingsOfHost) {
     this.#surroundings = surroundings;
   }
 
-  /** The reach of an IP address; text that is none is closed. */
+  /** The reach of an IP address. Other text is closed. */
   reach(address: string): Reach {
     const plain = withoutMapping(address);
     const family = isIP(plain) === 6 ? "ipv6" : "ipv4";
@@ -47,7 +47,7 @@ export class AddressRules {
   }
 }
 
-/** Addresses and ranges (CIDR) as a list that can be asked; what is neither is left out. */
+/** A list of addresses and ranges (CIDR). Other text is left out. */
 export function blockList(ranges: readonly string[]): BlockList {
   const list = new BlockList();
   for (const range of ranges) {
@@ -82,7 +82,7 @@ export function surroundingsOfHost(): Surroundings {
   return kept.surroundings;
 }
 
-/** From the kernel's tables of routes; none where these cannot be read. */
+/** Gateways from the kernel's routing tables; empty when the tables cannot be read. */
 function gatewaysOfHost(): string[] {
   const rows = (file: string) => {
     try {

@@ -1,6 +1,6 @@
 import path from "node:path";
 
-/** Holds a folder for each workspace with a network of its own; the egress process lays a socket into each. */
+/** Holds one folder for each workspace with its own network. The egress process puts a socket into each folder. */
 export const egressFolder = (stateDir: string): string => path.join(stateDir, "egress");
 
 /** The socket's name in a workspace's folder. */

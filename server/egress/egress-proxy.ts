@@ -1,7 +1,7 @@
 /**
- * The way out of one workspace: HTTP (absolute form and CONNECT) and SOCKS5 on one Unix socket. Names are resolved and
- * connections made here, outside the workspace's network namespace, within the workspace's policy. A client is a hostile
- * tenant: connections, openings and lookups are bounded, and nothing of an answer is kept.
+ * The egress proxy of one workspace: HTTP (absolute form and CONNECT) and SOCKS5 on one Unix socket. The proxy runs
+ * outside the workspace's network namespace, resolves names and makes connections within the team's policy. A client is
+ * a hostile tenant: connections, openings and lookups are bounded, and no answer is stored.
  */
 import {
   Agent,
@@ -21,14 +21,14 @@ import { type Destination, hostAndPort, judge, type Verdict } from "./judge.ts";
 import { answerSocks, REPLY, readSocksRequest, SocksError } from "./socks.ts";
 import { throughUpstream, type Upstream } from "./upstream.ts";
 
-/** Connections of one workspace at a time; further ones are closed at once. */
+/** Maximum open connections of one workspace; further connections are closed at once. */
 export const MOST_CONNECTIONS = 256;
-/** A client says within this time what it wants. */
+/** Timeout for the opening of a connection: the request head, or the SOCKS5 greeting and request. */
 const OPENING_MS = 10_000;
 const CONNECT_MS = 30_000;
-/** Without a byte either way for so long, a connection is closed. */
+/** A connection without data for this time is closed. */
 const IDLE_MS = 30 * 60_000;
-/** Lookups of one workspace at a time, and those that wait: a slow resolver is not taken by one workspace alone. */
+/** Bounds on the lookups of one workspace, so that one workspace cannot occupy a slow resolver. */
 const LOOKUPS = {
   maxRunning: 8,
   maxWaiting: MOST_CONNECTIONS,
@@ -41,11 +41,11 @@ export type Refusal = { host: string; port: number; reason: string };
 
 export type EgressOptions = {
   rules: AddressRules;
-  /** Asked for each connection, so that a change holds at once. */
+  /** Called for each connection, so that a change applies to the next connection. */
   policy: () => Promise<EgressPolicy> | EgressPolicy;
   gpuServers: () => ReadonlySet<string>;
   indexes: ReadonlySet<string>;
-  /** The host's own proxy, where the host has no other way out. */
+  /** The proxy of the host, if the host has one. */
   upstream?: Upstream | undefined;
   onRefused?: (refusal: Refusal) => void;
   resolve?: Parameters<typeof judge>[0]["resolve"];
@@ -58,7 +58,7 @@ export function createEgressProxy(options: EgressOptions): EgressProxy {
   return new WayOut(options);
 }
 
-/** Reason, status and sentence of a connection that was not made. */
+/** HTTP status and message of a connection that was not made. */
 class Unreachable extends Error {
   readonly status: 400 | 403 | 502 | 504;
 
@@ -109,7 +109,7 @@ class WayOut implements EgressProxy {
     });
   }
 
-  /** Ends with the proxy, and no error of a peer ends the process. */
+  /** `close` destroys the socket with the proxy. The error handler keeps a peer's error from ending the process. */
   #keep(socket: Duplex): void {
     this.#open.add(socket);
     socket.on("error", () => socket.destroy());
@@ -141,7 +141,7 @@ class WayOut implements EgressProxy {
     } catch (error) {
       const { status, message } = unreachable(error);
       const body = `${message}\n`;
-      // Programs show the reason of the status line, and few show a body.
+      // Most programs show the reason of the status line and not the body.
       const lines = [
         `HTTP/1.1 ${status} ${message.replaceAll(/[^ -~]/g, "?")}`,
         "content-type: text/plain; charset=utf-8",
@@ -157,7 +157,7 @@ class WayOut implements EgressProxy {
     try {
       const url = URL.parse(request.url ?? "");
       if (url?.protocol !== "http:") {
-        throw new Unreachable(400, "This is the way out of a workspace: a proxy for http:// and CONNECT.");
+        throw new Unreachable(400, "This is the egress proxy of a workspace. Use http:// URLs or CONNECT.");
       }
       const { destination, lookup } = await this.#route(destinationOf(url.href, 80));
       const { upstream } = this.#options;
@@ -187,7 +187,7 @@ class WayOut implements EgressProxy {
     }
   }
 
-  /** Where a request may go; throws `Unreachable` with the rule. */
+  /** The route to a permitted destination; throws `Unreachable` with the rule. */
   async #route(destination: Destination): Promise<Route> {
     const { rules, gpuServers, indexes, upstream, resolve, onRefused } = this.#options;
     const policy = await this.#options.policy();
@@ -198,7 +198,7 @@ class WayOut implements EgressProxy {
       throw new Unreachable(403, verdict.refused);
     }
     if ("unknown" in verdict) {
-      // Behind a proxy the host itself may know no names of the internet; then the proxy alone knows them.
+      // Behind a proxy, the host may be unable to resolve names of the internet.
       if (upstream?.resolves(destination.host, policy) === true) return { destination, lookup: undefined };
       throw new Unreachable(502, verdict.unknown);
     }
@@ -236,14 +236,14 @@ class WayOut implements EgressProxy {
       from.setTimeout(IDLE_MS, () => from.destroy());
       from.setNoDelay?.(true);
       pipeline(from, to, () => {
-        // One direction that ended in order leaves the other open.
+        // An orderly end of one direction leaves the other direction open.
         if (from.errored !== null || to.errored !== null) for (const each of [from, to]) each.destroy();
       });
     }
   }
 }
 
-/** Host and port of a URL or of `host:port` behind `http://`; `port` where none is named. */
+/** Host and port of a URL; `port` is the default port. */
 function destinationOf(text: string, port: number | undefined): Destination {
   const match = /^http:\/\/(?:[^/@]*@)?(\[[0-9a-fA-F:.]{2,45}\]|[^/:?#[\]]{1,255})(?::(\d{1,5}))?(?:[/?#]|$)/.exec(
     text,
@@ -265,7 +265,7 @@ function unreachable(error: unknown): Unreachable {
   );
 }
 
-/** Headers that hold for one connection alone (RFC 9110, 7.6.1), and what is meant for a proxy. */
+/** Headers without hop-by-hop headers (RFC 9110, 7.6.1) and without headers for a proxy. */
 function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const named = String(headers.connection ?? "")
     .toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * The ways out of all local workspaces: a socket in each workspace's folder, with the policy of its team behind it. A
- * process of its own, so that downloads neither slow the broker nor end with it.
+ * The egress proxies of all local workspaces: one socket in each workspace's folder, with the policy of its team. They
+ * run in a separate process, so that downloads neither slow the broker nor end with the broker.
  */
 import { watch } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
@@ -18,14 +18,14 @@ import { createEgressProxy, type EgressProxy } from "./egress-proxy.ts";
 import { packageIndexes } from "./package-indexes.ts";
 import { upstreamOf } from "./upstream.ts";
 
-/** Folders come and go with workspaces; a look misses none that the watch missed. */
+/** Interval of the scan for new and removed folders, which covers events that `fs.watch` missed. */
 const LOOK_MS = 1_000;
-/** A changed policy holds for new connections after this time at most. */
+/** Maximum age of a policy. */
 const POLICY_MS = 2_000;
 const RECORD_MS = 2_000;
 
 export type EgressService = {
-  /** Looks for new and gone workspaces now; the service does so by itself, too. */
+  /** Scans for new and removed workspaces now, in addition to the regular scan. */
   look: () => Promise<void>;
   close: () => Promise<void>;
 };
@@ -38,7 +38,7 @@ export type EgressServiceOptions = {
   rules?: AddressRules;
 };
 
-/** Starts; settles when the workspaces that are there have their sockets. */
+/** Starts the service; settles when all present workspaces have their sockets. */
 export async function startEgress(db: Database, options: EgressServiceOptions): Promise<EgressService> {
   const { stateDir, log, rules = new AddressRules() } = options;
   const folder = egressFolder(stateDir);
@@ -67,8 +67,8 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
     try {
       await listenInFolder(proxy.server, path.join(folder, id), EGRESS_SOCKET, 0o666);
     } catch (error) {
-      // The folder has gone again; one that is there is tried at the next look.
-      log.debug({ err: error, workspaceId: id }, "no way out yet");
+      // The folder was removed meanwhile. The next scan tries a folder that is still present.
+      log.debug({ err: error, workspaceId: id }, "egress socket is not ready yet");
       open.delete(id);
       proxy.close();
     }
@@ -87,7 +87,7 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
   let looking: Promise<void> | undefined;
   const look = async () => {
     looking ??= round()
-      .catch((error: unknown) => log.warn({ err: error }, "workspaces could not be looked for"))
+      .catch((error: unknown) => log.warn({ err: error }, "scan for workspaces failed"))
       .finally(() => {
         looking = undefined;
       });
@@ -96,7 +96,7 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
   const record = async () => {
     for (const [id, refusals] of refused) {
       refused.delete(id);
-      // A workspace that was deleted meanwhile has no rows any more.
+      // The rows of a workspace that was deleted meanwhile are gone.
       await recordRefusals(db, id, refusals).catch((error: unknown) =>
         log.debug({ err: error, workspaceId: id }, "refused connections were not recorded"),
       );
@@ -117,7 +117,7 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
   };
 }
 
-/** Adds up refusals of one destination, and keeps no more of them than are shown. */
+/** Adds up refusals by destination, for at most MOST_REFUSALS destinations. */
 function note(refused: Map<string, RefusedConnection[]>, id: string, refusal: Omit<RefusedConnection, "count">): void {
   const list = refused.get(id) ?? [];
   refused.set(id, list);
@@ -141,7 +141,7 @@ async function addressesOfGpuServers(db: Database): Promise<ReadonlySet<string>>
   return new Set(rows.map(({ address }) => (address ?? "").replace(/^\w+:\/\//, "").toLowerCase()));
 }
 
-/** A value that is read again when it is two seconds old; while it cannot be read, the last one holds. */
+/** A value that is read again after two seconds. When a read fails, the last value stays. */
 function kept<T>(read: () => Promise<T>): () => Promise<T> {
   let last: { value: T; at: number } | undefined;
   let reading: Promise<T> | undefined;

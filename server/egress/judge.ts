@@ -1,4 +1,4 @@
-/** Whether a connection that a workspace asks for is made, and to which addresses. */
+/** Decides whether a workspace may connect to a destination, and to which addresses of it. */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 import { domainToASCII } from "node:url";
@@ -7,40 +7,41 @@ import { isRange } from "#server/contracts/egress-entry.ts";
 import { within } from "#server/within.ts";
 import { type AddressRules, blockList } from "./addresses.ts";
 
-/** A resolver that does not answer holds no connection longer than this. */
+/** Timeout of a name lookup. */
 const RESOLVE_MS = 10_000;
 
 export type Destination = { host: string; port: number };
 
-/** `refused` is a sentence that names the rule; `unknown` one that says why the name has no address. */
+/** `refused`: a sentence with the rule and the next step. `unknown`: a sentence that says why there is no address. */
 export type Verdict = { addresses: LookupAddress[] } | { refused: string } | { unknown: string };
 
 export type JudgeInput = {
   destination: Destination;
   policy: EgressPolicy;
   rules: AddressRules;
-  /** `host:port` of each GPU server of the installation: open to every workspace, which proves itself there. */
+  /** `host:port` of each GPU server: open under every policy, because gpud asks each client for a session token. */
   gpuServers: ReadonlySet<string>;
-  /** `host:port` of the package indexes that the operator has set: judged as public wherever they stand. */
+  /** `host:port` of the package indexes that the operator has set: judged as public at any address. */
   indexes: ReadonlySet<string>;
   resolve?: (host: string) => Promise<LookupAddress[]>;
 };
 
-/** Judges one destination. All addresses of a name are resolved here, and refused ones are left out. */
+/** Judges one destination: resolves all its addresses and returns the open ones. */
 export async function judge(input: JudgeInput): Promise<Verdict> {
   const { destination, policy, rules, gpuServers, indexes, resolve = resolveAll } = input;
   const host = canonicalHost(destination.host);
-  if (host === undefined) return { unknown: `"${destination.host.slice(0, 100)}" is no host name and no address.` };
+  if (host === undefined)
+    return { unknown: `"${destination.host.slice(0, 100)}" is neither a host name nor an address.` };
   const asked = hostAndPort({ host, port: destination.port });
   const isGpuServer = gpuServers.has(asked);
   if (policy.mode === "none" && !isGpuServer) {
-    return { refused: "The outgoing network policy of this team is: none." };
+    return { refused: "The outgoing network policy of this team is: none. Ask an admin to change the policy." };
   }
   const named = isNamed(host, policy);
   const ranges = blockList(policy.allow.filter(isRange));
   const inRange = ({ address, family }: LookupAddress) => ranges.check(address, family === 6 ? "ipv6" : "ipv4");
   if (policy.mode === "list" && !named && !isGpuServer && isIP(host) === 0 && !policy.allow.some(isRange)) {
-    return { refused: `${host} is not on the list of this team's outgoing network policy.` };
+    return { refused: notListed(host) };
   }
   let found: LookupAddress[];
   try {
@@ -59,7 +60,7 @@ export async function judge(input: JudgeInput): Promise<Verdict> {
   return { refused: refusal(host, found, policy, rules) };
 }
 
-/** What a destination is called in the list of GPU servers. */
+/** A destination as a key of `gpuServers` and `indexes`. */
 export function hostAndPort({ host, port }: Destination): string {
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 }
@@ -67,19 +68,22 @@ export function hostAndPort({ host, port }: Destination): string {
 function refusal(host: string, found: LookupAddress[], policy: EgressPolicy, rules: AddressRules): string {
   const reaches = new Set(found.map(({ address }) => rules.reach(address)));
   if (reaches.size === 1 && reaches.has("closed"))
-    return `${host} leads to the machine that workspaces run on, which is closed.`;
-  if (policy.mode === "list") return `${host} is not on the list of this team's outgoing network policy.`;
-  return `${host} leads to a private address, and no range of this team's outgoing network policy has it.`;
+    return `${host} has an address of this host, its gateway or a local link, which is closed to all workspaces.`;
+  if (policy.mode === "list") return notListed(host);
+  return `${host} has a private address outside the ranges of this team's outgoing network policy. Ask an admin to add a range.`;
 }
 
-/** Whether an entry of the list is this name or stands above it. */
+const notListed = (host: string): string =>
+  `${host} is not on the list of this team's outgoing network policy. Ask an admin to add the host.`;
+
+/** Whether the list contains the name, or `*.` and a parent of the name. */
 function isNamed(host: string, { allow }: EgressPolicy): boolean {
   return allow.some((entry) => (entry.startsWith("*.") ? host.endsWith(entry.slice(1)) : entry === host));
 }
 
 /**
- * A host as it is compared and resolved: lower case, without a final dot, `[::1]` without its brackets. Undefined for
- * what is neither a name nor an address, such as `127.1` or `0x7f000001`, which some resolvers take for addresses.
+ * The form of a host for comparison and lookup: lower case, without a final dot, `[::1]` without brackets. Undefined for
+ * text that is neither a name nor an address. Some resolvers read `127.1` and `0x7f000001` as addresses.
  */
 export function canonicalHost(host: string): string | undefined {
   const bare = host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;

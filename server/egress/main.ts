@@ -1,4 +1,4 @@
-/** The egress process: the ways out of local workspaces. */
+/** The egress process: outgoing connections of local workspaces. */
 import { database } from "#server/db/client.ts";
 import { checkSchema } from "#server/db/migrate.ts";
 import { env } from "#server/env.ts";

@@ -1,4 +1,4 @@
-/** The package indexes that the operator has set for this host: a mirror may stand at a private address. */
+/** The package indexes that the operator has configured for this host. A mirror may have a private address. */
 import { readFileSync } from "node:fs";
 
 const VARIABLE =
@@ -6,7 +6,7 @@ const VARIABLE =
 const SETTING = /^\s*(?:extra-)?index-url\s*=(.*)$/;
 const PIP_CONFIGURATION = "/etc/pip.conf";
 
-/** `host:port` of each; `configuration` is the text of pip's own file, which every workspace sees. */
+/** `host:port` of each index. `configuration` is the text of `/etc/pip.conf`, which every workspace sees. */
 export function packageIndexes(
   environment: NodeJS.ProcessEnv,
   configuration: string = readConfiguration(),

@@ -1,4 +1,4 @@
-/** The opening of a SOCKS5 connection (RFC 1928): no authentication, CONNECT alone. */
+/** The opening of a SOCKS5 connection (RFC 1928), without authentication and with CONNECT as the only command. */
 import type { Socket } from "node:net";
 import type { Destination } from "./judge.ts";
 
@@ -12,7 +12,7 @@ const LONGEST = 1024;
 /** Answers of a SOCKS5 server to a request. */
 export const REPLY = { done: 0, failed: 1, notAllowed: 2, hostUnreachable: 4, unknownCommand: 7, unknownAddress: 8 };
 
-/** The error of an opening that is no SOCKS5; the client has had its answer. */
+/** An opening that is not valid SOCKS5. The client already has its answer. */
 export class SocksError extends Error {}
 
 /** Reads greeting and request, answers the greeting, and leaves `socket` paused with what came after the request. */
@@ -37,7 +37,7 @@ export async function readSocksRequest(socket: Socket): Promise<Destination> {
   }
 }
 
-/** Tells the client how its request went; the address that a server may name with it is left empty. */
+/** Answers a request. The bound address of the answer stays empty. */
 export function answerSocks(socket: Socket, reply: number): void {
   socket.write(Buffer.from([VERSION, reply, 0, 1, 0, 0, 0, 0, 0, 0]));
 }
@@ -58,10 +58,10 @@ async function readHost(reader: Reader, kind: number): Promise<string | undefine
   return Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16)).join(":");
 }
 
-/** Takes exact numbers of bytes from a socket, and puts back what was read beyond them. */
+/** Takes exact numbers of bytes from a socket, and puts surplus bytes back. */
 class Reader {
   readonly #socket: Socket;
-  /** Read from the socket and not taken; the socket itself is always read to its end, so that waiting costs nothing. */
+  /** Bytes that were read from the socket and not taken. Reads drain the socket, so waiting costs no processor time. */
   #rest = Buffer.alloc(0);
   #taken = 0;
 

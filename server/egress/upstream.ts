@@ -1,4 +1,4 @@
-/** The host's own proxy (`HTTPS_PROXY`, `NO_PROXY`), where the host has no other way out. */
+/** The proxy of the host (`HTTPS_PROXY`, `NO_PROXY`). */
 import { request } from "node:http";
 import { isIP, type Socket } from "node:net";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
@@ -8,11 +8,11 @@ export type Upstream = {
   headers: Record<string, string>;
   /** Whether connections to this host go through the proxy. */
   covers: (host: string) => boolean;
-  /** Whether the proxy may resolve a name that the host cannot: only where the policy is about names. */
+  /** Whether the proxy may resolve a name that the host cannot resolve: only names that the policy allows as names. */
   resolves: (host: string, policy: EgressPolicy) => boolean;
 };
 
-/** The proxy that the environment names; undefined when none is named, or one that is not spoken to by HTTP. */
+/** The proxy in the environment; undefined without one, and for a proxy whose URL is not `http://`. */
 export function upstreamOf(environment: NodeJS.ProcessEnv): Upstream | undefined {
   const { HTTPS_PROXY, https_proxy = HTTPS_PROXY, HTTP_PROXY, http_proxy = HTTP_PROXY } = environment;
   const url = URL.parse(https_proxy || http_proxy || "");
@@ -41,7 +41,7 @@ export function upstreamOf(environment: NodeJS.ProcessEnv): Upstream | undefined
 }
 
 function isAllowedByName(name: string, { mode, allow }: EgressPolicy): boolean {
-  // A single label is a name of the host's own network.
+  // A name with a single label belongs to the host's own network.
   if (mode === "all") return name.includes(".");
   return allow.some((entry) => (entry.startsWith("*.") ? name.endsWith(entry.slice(1)) : entry === name));
 }

@@ -1,19 +1,19 @@
 /**
- * Reaching a workspace's Jupyter server: `http://HOST:PORT` in a pod, `unix:PATH` on this machine. What answers there is
- * its user's program, so an answer is bounded in bytes and time, and nothing that it names is followed.
+ * Connections to a workspace's Jupyter server: `http://HOST:PORT` in a pod, `unix:PATH` on this machine. The server is
+ * under a tenant's control, so answers are bounded in bytes and time, and redirects and links are not followed.
  */
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Agent, type AgentOptions, type IncomingMessage, type RequestOptions, request } from "node:http";
 import { connect, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
-/** Opens the file itself, without reading it (Linux; open(2)). */
+/** Opens a path without opening the file for reading (Linux, open(2)). */
 const O_PATH = 0o10000000;
-/** Longest answer that is read, bytes: lists of kernels, sessions and files. */
+/** Maximum size of an answer in bytes, for lists of kernels, sessions and files. */
 const LONGEST_ANSWER = 4 * 1024 * 1024;
-/** An answer is complete within this time. */
+/** Timeout of a complete answer. */
 const ANSWER_MS = 30_000;
-/** Answers without a body (RFC 9110). */
+/** Status codes of answers without a body (RFC 9110). */
 const WITHOUT_BODY = [204, 205, 304];
 
 const UNIX = "unix:";
@@ -23,21 +23,21 @@ export function unixEndpoint(file: string): string {
   return `${UNIX}${file}`;
 }
 
-/** Host and port, or socket, as Node's HTTP client and the gateway's proxy take them. */
+/** Host and port, or socket, as options of Node's HTTP client and of the gateway's proxy. */
 export function addressOf(endpoint: string): { host: string; port: number; socketPath?: string } {
   if (endpoint.startsWith(UNIX)) return { socketPath: endpoint.slice(UNIX.length), host: "workspace", port: 80 };
   const { hostname, port } = new URL(endpoint);
   return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(port || 80) };
 }
 
-/** The base of URLs for a client library; where its connections really go is its agent's business. */
+/** The base URL for a client library. The library's agent decides where connections go. */
 export function baseUrlOf(endpoint: string): string {
   return endpoint.startsWith(UNIX) ? "http://workspace" : endpoint;
 }
 
 /**
- * Connects to a Unix socket in a folder that a workspace writes to. The file is opened first and then connected to, so
- * that a link in its place leads nowhere: through one, a workspace could have us talk to any socket of this machine.
+ * Connects to a Unix socket in a folder that a workspace can write to. A workspace could put a link to another socket
+ * of this machine in its place, so the file is opened without following links, and the connection uses the descriptor.
  */
 export function connectToSocket(file: string): Socket {
   let descriptor: number;
@@ -48,9 +48,9 @@ export function connectToSocket(file: string): Socket {
   }
   if (!fstatSync(descriptor).isSocket()) {
     closeSync(descriptor);
-    return broken(new Error(`${file} is no socket.`));
+    return broken(new Error(`${file} is not a socket.`));
   }
-  // A short path, too: a socket's own may have 107 bytes only.
+  // The path of a socket has at most 107 bytes.
   const socket = connect({ path: `/proc/self/fd/${descriptor}` });
   const close = () => {
     socket.off("connect", close).off("close", close);
@@ -67,7 +67,7 @@ function broken(error: unknown): Socket {
 
 type Connected = (error: Error | null, socket: Duplex) => void;
 
-/** An agent that reaches Unix sockets as above: the one it was made for, or what a request's `socketPath` names. */
+/** An agent that connects by `connectToSocket`: to its `endpoint`, or to the `socketPath` of a request. */
 export class WorkspaceAgent extends Agent {
   readonly #endpoint: string | undefined;
 
@@ -84,7 +84,7 @@ export class WorkspaceAgent extends Agent {
   }
 }
 
-/** `fetch` for one workspace: no redirects, at most 4 MiB within 30 s (less where the request's signal says so). */
+/** `fetch` for one workspace: no redirects, at most 4 MiB within 30 s, or less by the request's signal. */
 export function fetchOf(endpoint: string): typeof globalThis.fetch {
   return async (input, init) => {
     const asked = input instanceof Request && init === undefined ? input : new Request(input, init);
@@ -112,7 +112,7 @@ async function readResponse(answer: IncomingMessage): Promise<Response> {
   for await (const part of answer as AsyncIterable<Buffer>) {
     size += part.length;
     // Leaving the loop destroys the connection.
-    if (size > LONGEST_ANSWER) throw new Error("The workspace's server answers more than 4 MiB.");
+    if (size > LONGEST_ANSWER) throw new Error("The answer of the workspace's server is larger than 4 MiB.");
     parts.push(part);
   }
   const headers = new Headers();

@@ -33,7 +33,7 @@ it("hands a program the machine's index and no secret, and shows it nothing of t
 
 it("ends what takes too much of the disk, and what is called off, with all that it has started", async () => {
   const grows = `dd if=/dev/zero of=${writes}/large bs=1M count=8 2>/dev/null; sleep 100`;
-  await expect(run(grows, { maxBytes: 4 * 1024 ** 2 })).rejects.toThrow(/It takes more than/);
+  await expect(run(grows, { maxBytes: 4 * 1024 ** 2 })).rejects.toThrow(/The build takes more than/);
   const mark = `${writes}/late`;
   await expect(run(`(sleep 1; touch ${mark}) & sleep 100`, { signal: AbortSignal.timeout(300) })).rejects.toThrow(
     /abort/,

@@ -1,6 +1,6 @@
 /**
- * Runs the installer and the compiler for what somebody has proposed: in the sandbox that workspaces have, where this
- * machine allows one, with an environment, a home and a cache of its own, and within limits of size.
+ * Runs the installer and the compiler of a proposed environment: in the sandbox of workspaces where this machine allows
+ * one, with its own variables, home and cache, and within limits of size.
  */
 import { existsSync } from "node:fs";
 import { chmod, lchown, mkdir, mkdtemp, rm, stat, statfs } from "node:fs/promises";
@@ -19,13 +19,13 @@ import { type Mount, probeSandbox, sandboxCommand, workspaceUid } from "./sandbo
 
 const GIB = 1024 ** 3;
 
-/** What one proposal may take on disk, what must stay free beside it, and what the cache keeps between proposals. */
+/** Maximum size of one proposal, minimum free space, and maximum size of the cache between proposals. */
 export const DISK = { buildBytes: 20 * GIB, freeBytes: GIB, cacheBytes: 5 * GIB };
 const LOOK_MS = 2_000;
 
 /**
  * No core files; a file of at most 8 GiB (blocks of 512 bytes); 32 GiB of addresses; 4096 open files. The first argument
- * is the command of the way out: it listens before the program starts, runs beside it and ends with its sandbox.
+ * is the forwarder's command. The forwarder listens before the program starts, and ends with the sandbox.
  */
 const LIMITS = `ulimit -c 0; ulimit -f 16777216; ulimit -v 33554432; ulimit -n 4096
 if [ -n "$1" ]; then
@@ -38,7 +38,7 @@ fi
 shift
 exec "$@"`;
 
-/** What the broker's environment tells about the machine's network and package index, and nothing else. */
+/** Variables of the broker that describe the machine's network and package index. No other variable is passed on. */
 const PASSED =
   /^(PATH|LANG|LC_ALL|TZ|(HTTPS?|NO|ALL)_PROXY|SSL_CERT_(FILE|DIR)|UV_(DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|INDEX_STRATEGY|FIND_LINKS|INSECURE_HOST|NATIVE_TLS|SYSTEM_CERTS|HTTP_TIMEOUT|EXCLUDE_NEWER|CONFIG_FILE|INDEX_\w+_(USERNAME|PASSWORD)))$/i;
 
@@ -46,13 +46,13 @@ export type ConfinedOptions = {
   stateDir: string;
   onLine?: (line: string) => void;
   signal?: AbortSignal;
-  /** Files and folders of the host that it sees, at their own paths. */
+  /** Files and folders of the host that the program reads, at their own paths. */
   reads: string[];
-  /** A Python interpreter among them: with it the program reaches the internet, and nothing of this host. */
+  /** A Python interpreter among `reads`, for the forwarder. Without it the program has no network. */
   python?: string;
-  /** The folder that it changes, at its own path; it exists. */
+  /** The folder that the program writes to, at its own path. The folder must exist. */
   writes: string;
-  /** What that may grow to; `DISK.buildBytes`. */
+  /** Maximum size of the written files in bytes; default `DISK.buildBytes`. */
   maxBytes?: number;
 };
 
@@ -95,7 +95,7 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
       cwd: mode === undefined ? home : "/",
       onLine: options.onLine,
       signal,
-      // The first process of a sandbox ignores SIGTERM; with it end all others.
+      // The first process of a sandbox ignores SIGTERM. Its end ends all others.
       killSignal: "SIGKILL",
       env: {
         ...confinedEnvironment(process.env, { home, cache, tmp: mode === undefined ? tmp : "/tmp" }),
@@ -106,7 +106,7 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
     if (options.signal?.aborted) throw error;
     if (size.exceeded.aborted) throw size.exceeded.reason;
     const message = error instanceof Error ? error.message : String(error);
-    // Of the program, not of what makes its sandbox.
+    // Name the program, not the command that makes the sandbox.
     throw new Error(message.replace(/^\S+ \S+ (?=ended with)/, `${path.basename(command[0] ?? "")} `), {
       cause: error,
     });
@@ -117,7 +117,7 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
   }
 }
 
-/** A way out for one program, by the rules of a team without a policy of its own. */
+/** An egress proxy for one program, with the policy of a team for which nothing is set. */
 async function openWayOut(scratch: string): Promise<{ folder: string; close: () => void }> {
   const folder = path.join(scratch, "egress");
   await mkdir(folder, { mode: 0o755 });
@@ -132,7 +132,7 @@ async function openWayOut(scratch: string): Promise<{ folder: string; close: () 
   return { folder, close: proxy.close.bind(proxy) };
 }
 
-/** The environment of such a program: the machine's index and proxies, no secret of the installation. */
+/** The environment of a confined program: the machine's index and proxies, and no secret of the installation. */
 export function confinedEnvironment(
   given: NodeJS.ProcessEnv,
   { home, cache, tmp }: { home: string; cache: string; tmp: string },
@@ -146,13 +146,13 @@ export function confinedEnvironment(
   };
 }
 
-/** What such a program has made becomes the installation's own again. */
+/** Gives the files of a confined program back to the user of the installation. */
 export async function takeBack(folder: string): Promise<void> {
   const uid = process.getuid?.() ?? 0;
   if (probeSandbox().mode?.asRoot) await runLines("chown", ["-R", "--no-dereference", `${uid}:${uid}`, folder]);
 }
 
-/** Empties the installer's cache when it has grown too large; call it when no such program runs. */
+/** Empties the installer's cache above `maxBytes`. Call only while no confined program runs. */
 export async function trimCache(stateDir: string, maxBytes: number = DISK.cacheBytes): Promise<void> {
   const cache = cacheOf(stateDir);
   if (existsSync(cache) && (await bytesOf([cache])) > maxBytes) await rm(cache, { recursive: true, force: true });
@@ -166,13 +166,13 @@ async function own(folder: string, uid: number): Promise<void> {
   await chmod(folder, 0o700);
 }
 
-/** Files outside the system's folders that the environment names. */
+/** Files outside the system's folders that variables name. */
 function configured(): string[] {
   const { SSL_CERT_FILE, SSL_CERT_DIR, UV_CONFIG_FILE, UV_FIND_LINKS } = process.env;
   return ["/etc/uv", SSL_CERT_FILE, SSL_CERT_DIR, UV_CONFIG_FILE, UV_FIND_LINKS].filter((at) => at !== undefined);
 }
 
-/** The system's folders are in every sandbox, and nothing can be laid into them. */
+/** Whether a path needs its own mount: the system's folders are in every sandbox, read-only. */
 function isOwnMount(at: string): boolean {
   return (
     path.isAbsolute(at) && existsSync(at) && !/^\/(usr\/(?!local$)|bin\/|lib|etc\/(ssl|pki|ca-certificates)\b)/.test(at)
@@ -193,20 +193,20 @@ function watchSize(
       if (free.bavail * free.bsize < DISK.freeBytes) {
         return exceeded.abort(new Error("The disk has less than 1 GiB left. Make room and check it again."));
       }
-      // What cannot be measured now is measured at the next look.
+      // A failed measurement is repeated in the next turn of the loop.
       if ((await bytesOf(folders).catch(() => 0)) > mostBytes) {
-        return exceeded.abort(new Error(`It takes more than ${maxBytes / GIB} GiB. Propose fewer packages.`));
+        return exceeded.abort(new Error(`The build takes more than ${maxBytes / GIB} GiB. Propose fewer packages.`));
       }
       await sleep(LOOK_MS, undefined, { signal: ended.signal });
     }
   };
-  // It ends by being stopped.
+  // `stop` aborts the sleep, which rejects.
   watch().catch(() => undefined);
   return { exceeded: exceeded.signal, stop: () => ended.abort() };
 }
 
 async function bytesOf(folders: string[]): Promise<number> {
-  // Files come and go while it looks.
+  // Files appear and vanish while du runs.
   const lines = await runLines("sh", ["-c", 'du -sk "$@" 2>/dev/null || true', "du", ...folders]);
   return lines.reduce((sum, line) => sum + Number.parseInt(line, 10) * 1024, 0);
 }

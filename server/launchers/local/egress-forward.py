@@ -1,9 +1,9 @@
-"""The inner end of a workspace's way out: passes connections from a port of its own loopback on to a Unix socket.
+"""Forward connections from a port of a workspace's loopback to the egress socket.
 
 usage: egress-forward.py PORT SOCKET
 
-It runs inside the workspace's network namespace with the workspace's rights, so it decides nothing: what may pass is
-judged at the other end of the socket. Standard library alone; started with `-I -S`.
+The program runs inside the workspace with the workspace's rights, so it decides nothing: the egress process at the
+other end of the socket judges each connection. Only the standard library; started with `-I -S`.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ BACKLOG = 128
 
 
 async def pump(reader, writer):
-    """Pass bytes on until the end, and then the end."""
+    """Copy bytes until the end of the stream, and pass the end on."""
     try:
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)
@@ -32,7 +32,7 @@ async def serve(port, path):
         try:
             far_reader, far_writer = await asyncio.open_unix_connection(path)
         except OSError:
-            # The way out is being started again: a client tries again.
+            # The egress process restarts; the client must try again.
             writer.close()
             return
         await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))

@@ -8,10 +8,10 @@ import type { BuiltEnvironment } from "./environment.ts";
 import { frameworkConditions, frameworkVariables, readFrameworkSettings } from "./framework-variables.ts";
 import { BROKER_INSIDE, WAY_OUT_PORT, wayOutVariables } from "./network.ts";
 
-/** How the host reaches the internet; a workspace with a network of its own has another way. */
+/** The host's proxies, for workspaces in the host's network. A workspace with its own network uses the egress proxy. */
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
-/** Of the installation's own variables only these: how to reach package indexes, and how to show time and text. */
+/** The variables of the installation that every workspace gets: package indexes, certificates and time zone. */
 const PASSED_ON = [
   "PIP_CERT",
   "PIP_DEFAULT_TIMEOUT",
