@@ -297,11 +297,11 @@ describe("behind a proxy of the host", () => {
     ]);
   });
 
-  it.each(["inside.test:443", "10.1.2.3:443", "intranet:443", "direct.test:443"])(
-    "refuses %s all the same",
-    async (target) => {
-      expect((await tunnel(target)).status).toBeGreaterThanOrEqual(400);
-      expect(targets).toEqual([]);
-    },
-  );
+  it.each([
+    ...["inside.test:443", "10.1.2.3:443", "intranet:443", "direct.test:443", "127.1:443", "0x7f.1:443", "10.1:443"],
+    ...["intranet.:443", "direct.test.:443", "2130706433:443"],
+  ])("refuses %s all the same", async (target) => {
+    expect((await tunnel(target)).status).toBeGreaterThanOrEqual(400);
+    expect(targets).toEqual([]);
+  });
 });

@@ -17,7 +17,7 @@ import { type Duplex, pipeline } from "node:stream";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
 import { WorkQueue } from "#server/work-queue.ts";
 import type { AddressRules } from "./addresses.ts";
-import { type Destination, hostAndPort, judge, type Verdict } from "./judge.ts";
+import { canonicalHost, type Destination, hostAndPort, judge, type Verdict } from "./judge.ts";
 import { answerSocks, REPLY, readSocksRequest, SocksError } from "./socks.ts";
 import { throughUpstream, type Upstream } from "./upstream.ts";
 
@@ -26,6 +26,7 @@ export const MOST_CONNECTIONS = 256;
 /** Timeout for the opening of a connection: the request head, or the SOCKS5 greeting and request. */
 const OPENING_MS = 10_000;
 const CONNECT_MS = 30_000;
+const KEEP_ALIVE_MS = 15_000;
 /** A connection without data for this time is closed. */
 const IDLE_MS = 30 * 60_000;
 /** Bounds on the lookups of one workspace, so that one workspace cannot occupy a slow resolver. */
@@ -55,7 +56,7 @@ export type EgressProxy = { server: Server; close: () => void };
 
 /** A server that is not listening yet; `close` ends all its connections. */
 export function createEgressProxy(options: EgressOptions): EgressProxy {
-  return new WayOut(options);
+  return new Egress(options);
 }
 
 /** HTTP status and message of a connection that was not made. */
@@ -70,7 +71,7 @@ class Unreachable extends Error {
 
 type Route = { destination: Destination; lookup: LookupFunction | undefined };
 
-class WayOut implements EgressProxy {
+class Egress implements EgressProxy {
   readonly server: Server;
   readonly #http: HttpServer;
   readonly #options: EgressOptions;
@@ -99,13 +100,16 @@ class WayOut implements EgressProxy {
   /** The first byte tells SOCKS5 from HTTP. */
   #greet(socket: Socket): void {
     this.#keep(socket);
-    socket.setTimeout(OPENING_MS, () => socket.destroy());
+    socket.on("timeout", () => socket.destroy());
+    socket.setTimeout(OPENING_MS);
     socket.once("readable", () => {
       const first = socket.read(1) as Buffer | null;
       if (first === null) return socket.destroy();
       socket.unshift(first);
-      if (first[0] === 5) void this.#socks(socket);
-      else this.#http.emit("connection", socket);
+      if (first[0] === 5) return void this.#socks(socket);
+      // The HTTP server has a limit of its own for headers; an answer may take its time.
+      socket.setTimeout(0);
+      this.#http.emit("connection", socket);
     });
   }
 
@@ -119,9 +123,10 @@ class WayOut implements EgressProxy {
   async #socks(client: Socket): Promise<void> {
     try {
       const destination = await readSocksRequest(client);
+      client.setTimeout(0);
       const server = await this.#connect(destination);
       answerSocks(client, REPLY.done);
-      this.#join(client, server);
+      this.#join(client, server, this.#idleMs(destination));
     } catch (error) {
       if (error instanceof Unreachable) {
         answerSocks(client, error.status === 403 ? REPLY.notAllowed : REPLY.hostUnreachable);
@@ -134,10 +139,11 @@ class WayOut implements EgressProxy {
 
   async #tunnel(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
     try {
-      const server = await this.#connect(destinationOf(`http://${request.url ?? ""}`, undefined));
+      const destination = destinationOf(`http://${request.url ?? ""}`, undefined);
+      const server = await this.#connect(destination);
       client.write("HTTP/1.1 200 Connection established\r\n\r\n");
       if (head.length > 0) client.unshift(head);
-      this.#join(client, server);
+      this.#join(client, server, this.#idleMs(destination));
     } catch (error) {
       const { status, message } = unreachable(error);
       const body = `${message}\n`;
@@ -188,8 +194,11 @@ class WayOut implements EgressProxy {
   }
 
   /** The route to a permitted destination; throws `Unreachable` with the rule. */
-  async #route(destination: Destination): Promise<Route> {
+  async #route(asked: Destination): Promise<Route> {
     const { rules, gpuServers, indexes, upstream, resolve, onRefused } = this.#options;
+    const host = canonicalHost(asked.host);
+    if (host === undefined) throw new Unreachable(400, `"${asked.host.slice(0, 100)}" is no host name and no address.`);
+    const destination = { host, port: asked.port };
     const policy = await this.#options.policy();
     const input = { destination, policy, rules, gpuServers: gpuServers(), indexes, resolve };
     const verdict: Verdict = await this.#lookups.run(() => judge(input));
@@ -211,6 +220,11 @@ class WayOut implements EgressProxy {
     return { destination, lookup };
   }
 
+  /** A session of a GPU server may be silent for days. */
+  #idleMs({ host, port }: Destination): number {
+    return this.#options.gpuServers().has(hostAndPort({ host: bare(host).toLowerCase(), port })) ? 0 : IDLE_MS;
+  }
+
   async #connect(asked: Destination): Promise<Socket> {
     const { destination, lookup } = await this.#route(asked);
     const { upstream } = this.#options;
@@ -227,14 +241,17 @@ class WayOut implements EgressProxy {
     return socket;
   }
 
-  #join(client: Socket, server: Socket): void {
+  #join(client: Socket, server: Socket, idleMs: number): void {
     this.#keep(server);
+    server.setTimeout(idleMs, () => server.destroy());
+    client.setTimeout(idleMs);
+    // A far end that is gone is noticed within half a minute.
+    server.setKeepAlive(true, KEEP_ALIVE_MS);
+    server.setNoDelay(true);
     for (const [from, to] of [
       [client, server],
       [server, client],
     ] as const) {
-      from.setTimeout(IDLE_MS, () => from.destroy());
-      from.setNoDelay?.(true);
       pipeline(from, to, () => {
         // An orderly end of one direction leaves the other direction open.
         if (from.errored !== null || to.errored !== null) for (const each of [from, to]) each.destroy();

@@ -5,7 +5,7 @@
 import { watch } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import path from "node:path";
-import { eq } from "drizzle-orm";
+import { eq, ne } from "drizzle-orm";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
 import type { Database } from "#server/db/client.ts";
 import { gpuServers, teams, workspaces } from "#server/db/schema/index.ts";
@@ -137,7 +137,10 @@ async function policyOf(db: Database, workspaceId: string): Promise<EgressPolicy
 
 /** `host:port` of each GPU server in the pool. */
 async function addressesOfGpuServers(db: Database): Promise<ReadonlySet<string>> {
-  const rows = await db.select({ address: gpuServers.dataAddress }).from(gpuServers);
+  const rows = await db
+    .select({ address: gpuServers.dataAddress })
+    .from(gpuServers)
+    .where(ne(gpuServers.state, "removed"));
   return new Set(rows.map(({ address }) => (address ?? "").replace(/^\w+:\/\//, "").toLowerCase()));
 }
 

@@ -49,7 +49,11 @@ export async function judge(input: JudgeInput): Promise<Verdict> {
   } catch (error) {
     return { unknown: `${host} has no address (${error instanceof Error ? error.message : "unknown"}).` };
   }
-  if (isGpuServer) return { addresses: found };
+  if (isGpuServer) {
+    // A GPU server names its own address. The loopback is that of a server on this host; nothing else closed is one.
+    const possible = found.filter(({ address }) => rules.reach(address) !== "closed" || isLoopback(address));
+    if (possible.length > 0) return { addresses: possible };
+  }
   const open = found.filter((address) => {
     const reach = indexes.has(asked) ? "public" : rules.reach(address.address);
     if (reach === "closed") return false;
@@ -99,4 +103,8 @@ async function resolveAll(host: string): Promise<LookupAddress[]> {
   return await within(RESOLVE_MS, dns.lookup(host, { all: true, verbatim: true }), () => {
     throw new Error("the resolver did not answer in time");
   });
+}
+
+function isLoopback(address: string): boolean {
+  return address === "::1" || address.startsWith("127.");
 }

@@ -3,9 +3,12 @@ import { database } from "#server/db/client.ts";
 import { checkSchema } from "#server/db/migrate.ts";
 import { env } from "#server/env.ts";
 import { logger } from "#server/log.ts";
+import { keepOutput } from "#server/output.ts";
 import { startEgress } from "./egress-service.ts";
 
+keepOutput();
 const log = logger("egress");
+process.on("unhandledRejection", (error) => log.error({ err: error }, "unhandled rejection"));
 const opened = database();
 await checkSchema(opened.sql);
 const egress = await startEgress(opened.db, { stateDir: env().SLUICE_STATE_DIR, log, environment: process.env });

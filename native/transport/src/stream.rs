@@ -133,7 +133,7 @@ impl Stream {
     }
 }
 
-/// `SLUICE_GPUD_PROXY` (`host:port`) names the way out of a workspace with a network of its own, which speaks HTTP CONNECT.
+/// `SLUICE_GPUD_PROXY` (`host:port`) names the egress proxy of a workspace with a network of its own, which speaks HTTP CONNECT.
 fn connect_outside(host: &str, timeout: Duration) -> io::Result<TcpStream> {
     match std::env::var("SLUICE_GPUD_PROXY") {
         Ok(proxy) if !proxy.is_empty() => connect_through(&proxy, host, timeout),
@@ -154,7 +154,7 @@ fn connect_through(proxy: &str, host: &str, timeout: Duration) -> io::Result<Tcp
         let mut byte = [0];
         // Byte by byte: what comes behind the answer is the server's.
         if answer.len() == LONGEST_ANSWER || stream.read(&mut byte)? == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the workspace's way out gave no answer"));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the workspace's egress proxy gave no answer"));
         }
         answer.push(byte[0]);
     }
@@ -164,7 +164,7 @@ fn connect_through(proxy: &str, host: &str, timeout: Duration) -> io::Result<Tcp
     let line = answer.lines().next().unwrap_or_default();
     match line.split(' ').nth(1) {
         Some("200") => Ok(stream),
-        _ => Err(io::Error::new(io::ErrorKind::ConnectionRefused, format!("the workspace's way out: {line}"))),
+        _ => Err(io::Error::new(io::ErrorKind::ConnectionRefused, format!("the workspace's egress proxy: {line}"))),
     }
 }
 

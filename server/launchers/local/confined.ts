@@ -13,7 +13,7 @@ import { createEgressProxy } from "#server/egress/egress-proxy.ts";
 import { packageIndexes } from "#server/egress/package-indexes.ts";
 import { upstreamOf } from "#server/egress/upstream.ts";
 import { listenInFolder } from "#server/listen-in-folder.ts";
-import { FORWARDER, FORWARDER_INSIDE, INSIDE, WAY_OUT_PORT, wayOutCommand, wayOutVariables } from "./network.ts";
+import { EGRESS_PORT, FORWARDER, FORWARDER_INSIDE, forwardCommand, INSIDE, proxyVariables } from "./network.ts";
 import { runLines } from "./processes.ts";
 import { type Mount, probeSandbox, sandboxCommand, workspaceUid } from "./sandbox.ts";
 
@@ -31,7 +31,7 @@ const LIMITS = `ulimit -c 0; ulimit -f 16777216; ulimit -v 33554432; ulimit -n 4
 if [ -n "$1" ]; then
   $1 &
   for look in $(seq 100); do
-    grep -q ' 0100007F:${WAY_OUT_PORT.toString(16).toUpperCase().padStart(4, "0")} 00000000:0000 0A' /proc/net/tcp && break
+    grep -q ' 0100007F:${EGRESS_PORT.toString(16).toUpperCase().padStart(4, "0")} 00000000:0000 0A' /proc/net/tcp && break
     sleep 0.05
   done
 fi
@@ -75,15 +75,15 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
   );
   const signal = AbortSignal.any([size.exceeded, ...(options.signal === undefined ? [] : [options.signal])]);
   const { mode } = probeSandbox();
-  const wayOut = mode === undefined || options.python === undefined ? undefined : await openWayOut(scratch);
+  const egress = mode === undefined || options.python === undefined ? undefined : await openEgress(scratch);
   try {
-    const forward = wayOut === undefined ? "" : wayOutCommand(options.python ?? "");
+    const forward = egress === undefined ? "" : forwardCommand(options.python ?? "");
     const limited = ["sh", "-c", LIMITS, "limited", forward, ...command];
     if (mode?.asRoot) for (const folder of [writes, cache, tmp, home]) await own(folder, UID());
     const mounts = [
       { from: tmp, to: "/tmp", writable: true },
       { from: FORWARDER, to: FORWARDER_INSIDE },
-      ...(wayOut === undefined ? [] : [{ from: wayOut.folder, to: INSIDE.egress }]),
+      ...(egress === undefined ? [] : [{ from: egress.folder, to: INSIDE.egress }]),
       ...[...configured(), ...options.reads].filter(isOwnMount).map((at) => ({ from: at, to: at })),
       ...[home, cache, writes].map((at) => ({ from: at, to: at, writable: true })),
     ] satisfies Mount[];
@@ -99,7 +99,7 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
       killSignal: "SIGKILL",
       env: {
         ...confinedEnvironment(process.env, { home, cache, tmp: mode === undefined ? tmp : "/tmp" }),
-        ...(mode === undefined ? {} : wayOutVariables()),
+        ...(mode === undefined ? {} : proxyVariables()),
       },
     });
   } catch (error) {
@@ -112,13 +112,13 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
     });
   } finally {
     size.stop();
-    wayOut?.close();
+    egress?.close();
     await rm(scratch, { recursive: true, force: true });
   }
 }
 
 /** An egress proxy for one program, with the policy of a team for which nothing is set. */
-async function openWayOut(scratch: string): Promise<{ folder: string; close: () => void }> {
+async function openEgress(scratch: string): Promise<{ folder: string; close: () => void }> {
   const folder = path.join(scratch, "egress");
   await mkdir(folder, { mode: 0o755 });
   const proxy = createEgressProxy({

@@ -1,9 +1,9 @@
 #!/bin/sh
 # First process of a workspace: lays the overlay's fixed files and the home's links to datasets, starts the way out of
 # its network namespace and the server, hands SIGTERM on to the server, reaps orphans, and ends when the server ends.
-# usage: init.sh READY-FILE OVERLAY PACKAGES DATASETS WAY-OUT COMMAND...
-#   WAY-OUT  a command that is kept running beside the server, or "" where the workspace shares the host's network
-ready=$1 overlay=$2 packages=$3 datasets=$4 way_out=$5
+# usage: init.sh READY-FILE OVERLAY PACKAGES DATASETS FORWARD COMMAND...
+#   FORWARD  a command that is kept running beside the server, or "" where the workspace shares the host's network
+ready=$1 overlay=$2 packages=$3 datasets=$4 forward=$5
 shift 5
 ulimit -c 0
 cp -R -P --remove-destination "$overlay/." "$packages"
@@ -18,9 +18,9 @@ for dataset in "$datasets"/*; do
   else echo "$link is a file or folder of the workspace: the dataset of that name lies at $dataset" >&2; fi
 done
 cd "$HOME"
-if [ -n "$way_out" ]; then
+if [ -n "$forward" ]; then
   while :; do
-    $way_out
+    $forward
     sleep 1
   done &
 fi

@@ -153,7 +153,7 @@ def through_proxy(target):
     raise PermissionError(answer)
 
 
-def control_by_way_out():
+def control_by_egress():
     try:
         return through_proxy(TARGETS["gpud"]).split("\r\n")[0]
     except OSError as error:
@@ -163,7 +163,7 @@ def control_by_way_out():
 CLOSED = [*TARGETS["addresses"], "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254"]
 for host in CLOSED:
     port = TARGETS["listening"]
-    attempt(f"connect by the way out to {host}", lambda host=host, port=port: through_proxy(f"{host}:{port}"))
+    attempt(f"connect by the egress proxy to {host}", lambda host=host, port=port: through_proxy(f"{host}:{port}"))
 
 
 def abstract():
@@ -175,7 +175,7 @@ def abstract():
 
 attempt("connect to an abstract socket of the host", abstract)
 attempt("lay a socket where the broker's is", lambda: socket.socket(socket.AF_UNIX).bind("/run/sluice-broker/other"))
-attempt("lay a socket where the way out is", lambda: socket.socket(socket.AF_UNIX).bind("/run/sluice-egress/other"))
+attempt("lay a socket where the egress proxy is", lambda: socket.socket(socket.AF_UNIX).bind("/run/sluice-egress/other"))
 attempt("add a network device", lambda: run("ip", "link", "add", "own", "type", "dummy"))
 
 secrets = TARGETS["secrets"]
@@ -207,9 +207,9 @@ for pid in pids:
 variables = [name for name in os.environ if name in TARGETS["variables"]]
 ports = [line.split()[1] for line in open("/proc/net/tcp").readlines()[1:] if line.split()[3] == "0A"]
 control = {
-    # Its own: the way out (0C38) and what its kernel opens.
-    "GPU server by the way out": control_by_way_out(),
-    "way out listens": any(port == "0100007F:0C38" for port in ports),
+    # Its own: the egress proxy (0C38) and what its kernel opens.
+    "GPU server by the egress proxy": control_by_egress(),
+    "egress proxy listens": any(port == "0100007F:0C38" for port in ports),
     "own credential": read(TARGETS["credential"]).decode(),
     "uid": os.getuid(),
     "processes": len(pids),

@@ -175,9 +175,9 @@ describe("a notebook that goes after what is not its own", () => {
     expect(report.variables).toEqual([]);
     expect(report.control).toMatchObject({
       "own credential": own.credential,
-      "way out listens": true,
-      // The way out leads somewhere, so that what it refuses is refused by a rule.
-      "GPU server by the way out": "HTTP/1.1 200 Connection established",
+      "egress proxy listens": true,
+      // The egress proxy leads somewhere, so that what it refuses is refused by a rule.
+      "GPU server by the egress proxy": "HTTP/1.1 200 Connection established",
       ...{ uid: 1000, "home writable": true },
     });
     // Its own few processes and nothing of the machine's.

@@ -31,7 +31,7 @@ import { shortFolder } from "#server/short-folder.ts";
 import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
 import { type BuiltEnvironment, environmentForWorkspace, environmentState } from "./environment.ts";
 import { layDefinition } from "./lock-definition.ts";
-import { brokerFolder, FORWARDER, FORWARDER_INSIDE, INSIDE, wayOutCommand } from "./network.ts";
+import { brokerFolder, FORWARDER, FORWARDER_INSIDE, forwardCommand, INSIDE } from "./network.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
 import { usageOfTrees } from "./usage.ts";
@@ -220,7 +220,7 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
     `${layout.run}/overlay`,
     layout.packages,
     layout.datasets,
-    mode === undefined ? "" : wayOutCommand(python),
+    mode === undefined ? "" : forwardCommand(python),
     ...jupyterCommand(layout, {
       socket: path.join(mode === undefined ? await shortFolder(paths.run) : layout.run, socket),
     }),

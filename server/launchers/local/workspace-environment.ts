@@ -6,7 +6,7 @@ import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
 import { frameworkConditions, frameworkVariables, readFrameworkSettings } from "./framework-variables.ts";
-import { BROKER_INSIDE, WAY_OUT_PORT, wayOutVariables } from "./network.ts";
+import { BROKER_INSIDE, EGRESS_PORT, proxyVariables } from "./network.ts";
 
 /** The host's proxies, for workspaces in the host's network. A workspace with its own network uses the egress proxy. */
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
@@ -40,13 +40,13 @@ export function workspaceEnvironment(
   });
   return {
     ...definedOnly(passedOn),
-    ...(network === "own" ? wayOutVariables() : {}),
+    ...(network === "own" ? proxyVariables() : {}),
     ...frameworks,
     ...environment.env,
     // Before what Sluice sets itself, so that none of that can be replaced.
     ...spec.variables,
     ...jupyterVariables(spec, layout),
-    ...(network === "own" ? { SLUICE_BROKER_URL: BROKER_INSIDE, SLUICE_GPUD_PROXY: `127.0.0.1:${WAY_OUT_PORT}` } : {}),
+    ...(network === "own" ? { SLUICE_BROKER_URL: BROKER_INSIDE, SLUICE_GPUD_PROXY: `127.0.0.1:${EGRESS_PORT}` } : {}),
     // Programs other than Python find the CUDA libraries here; Python has a start-up hook of its own.
     LD_LIBRARY_PATH: `${layout.environment}/${sluice}/lib`,
     // Large copies to a GPU of this machine go through memory that both sides share.
