@@ -145,6 +145,11 @@ pub trait Device: Send + Sync {
     /// Loads PTX, a cubin or a fat binary; `image` is what the program handed over.
     fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo>;
 
+    /// About how many bytes of the host a module of this image takes: a driver keeps the image, and what it needs of it.
+    fn module_bytes(&self, image: &[u8]) -> u64 {
+        2 * image.len() as u64
+    }
+
     /// Whether PTX that is to be linked is valid; what it declares may be defined elsewhere. A driver tells it of the
     /// module that is made of it.
     fn check_ptx(&self, _ptx: &[u8]) -> CudaResult<()> {
@@ -330,6 +335,11 @@ pub trait Device: Send + Sync {
 
     /// Puts parked memory back at its addresses; the caller has charged it to the new lease.
     fn unpark(&self) -> CudaResult<()>;
+
+    /// About how many bytes of the host queued work holds. 0 where a driver bounds what it queues.
+    fn queued_bytes(&self) -> u64 {
+        0
+    }
 
     /// How much is queued, in operations; a client is made to wait above [`BACKLOG`].
     fn backlog(&self) -> u64 {

@@ -15,6 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Client processes that one lease can have at once.
 pub const SLOTS: usize = 128;
 
+/// Bytes of the host's memory that every lease may take for its clients,
+pub const HOST_BYTES: u64 = 512 << 20;
+/// and one part in so many of its device memory.
+const HOST_SHARE: u64 = 4;
+
 /// What one worker has used.
 #[repr(C)]
 #[derive(Default)]
@@ -32,6 +37,9 @@ struct Slot {
     parked: AtomicU64,
     /// Bytes of the client's page-locked memory that the worker has mapped.
     pinned: AtomicU64,
+    /// Bytes of the host's memory that the worker has taken for its client; what it has queued is beside them.
+    host: AtomicU64,
+    host_queued: AtomicU64,
     gpu_time_ns: AtomicU64,
     sm_active_ns: AtomicU64,
     calls: AtomicU64,
@@ -239,6 +247,42 @@ impl Ledger {
         }
     }
 
+    /// Bytes of the host's memory that the lease's workers may take for their clients.
+    pub fn host_limit(&self) -> u64 {
+        HOST_BYTES + self.limit() / HOST_SHARE
+    }
+
+    /// Bytes that they have taken.
+    pub fn host_used(&self) -> u64 {
+        self.page().host_used()
+    }
+
+    /// Charges a slot with so many bytes more of the host's memory, or answers `false` when the limit would be passed.
+    pub fn charge_host(&self, slot: usize, bytes: u64) -> bool {
+        let limit = self.host_limit();
+        self.locked(|page| {
+            let fits = page.host_used().checked_add(bytes).is_some_and(|sum| sum <= limit);
+            if fits && let Some(slot) = page.slots.get(slot) {
+                slot.host.fetch_add(bytes, Ordering::AcqRel);
+            }
+            fits
+        })
+    }
+
+    /// States what a slot has taken of the host's memory.
+    pub fn set_host(&self, slot: usize, bytes: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.host.store(bytes, Ordering::Release);
+        }
+    }
+
+    /// States how much of it queued work holds beside that.
+    pub fn set_host_queued(&self, slot: usize, bytes: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.host_queued.store(bytes, Ordering::Release);
+        }
+    }
+
     /// Counts work of a slot.
     pub fn count(&self, slot: usize, calls: u64, bytes_in: u64, bytes_out: u64) {
         if let Some(slot) = self.page().slots.get(slot) {
@@ -322,6 +366,8 @@ impl Ledger {
                 &slot.beyond,
                 &slot.parked,
                 &slot.pinned,
+                &slot.host,
+                &slot.host_queued,
                 &slot.gpu_time_ns,
                 &slot.sm_active_ns,
                 &slot.calls,
@@ -336,6 +382,11 @@ impl Ledger {
 }
 
 impl Page {
+    fn host_used(&self) -> u64 {
+        let fields = self.slots.iter().flat_map(|slot| [&slot.host, &slot.host_queued]);
+        fields.map(|field| field.load(Ordering::Acquire)).fold(0, u64::saturating_add)
+    }
+
     fn used(&self) -> u64 {
         self.slots.iter().map(Slot::used).fold(0, u64::saturating_add)
     }

@@ -5,6 +5,11 @@ use crate::{Problem, invalid};
 use sluice_api::libraries::Kind;
 use std::collections::HashMap;
 
+/// Bytes of one attribute.
+const MOST_BYTES: usize = 4 << 10;
+/// Attributes of one description.
+const MOST_ATTRIBUTES: usize = 256;
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
@@ -29,7 +34,12 @@ impl Description {
         let attribute = call.function.parameters.iter().find(|parameter| parameter.kind == Kind::Enum);
         let attribute = attribute.ok_or_else(|| invalid("a change without an attribute"))?;
         let number = call.int(&attribute.name)? as u32;
-        self.attributes.insert(number, call.bytes("data")?.unwrap_or(&[]).to_vec());
+        let data = call.bytes("data")?.unwrap_or(&[]);
+        // What is said stays in memory: no more than any library's attributes are.
+        if data.len() > MOST_BYTES || self.attributes.len() >= MOST_ATTRIBUTES {
+            return Err(invalid("the attribute is longer than any, or there are too many of them"));
+        }
+        self.attributes.insert(number, data.to_vec());
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The libraries beside the driver, computed by sluice-softlibs in stream order.
 
-use super::{Shared, SoftDevice};
+use super::{Shared, SoftDevice, Waiting};
 use crate::device::Done;
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::RecordingId;
@@ -60,7 +60,11 @@ impl SoftDevice {
                 Ok(())
             }
             Ok(Step::Queue(work)) => {
-                let job = self.posted(name, work);
+                let (job, waiting) = (self.posted(name, work), Waiting::of(&self.shared, call.arguments.len()));
+                let job = move || {
+                    drop(waiting);
+                    job()
+                };
                 self.timeline.submit(call.stream, Box::new(job))?;
                 done(Ok(LibraryAnswer::default()));
                 Ok(())

@@ -40,6 +40,12 @@ use window::ArenaWindow;
 const LIGHT_BYTES: u64 = 1 << 20;
 /// Queued host data count as one operation for so many bytes: 256 MiB fill the backlog.
 const BYTES_PER_OPERATION: u64 = 4 << 10;
+/// A module takes this many times the length of its PTX, twice what was measured,
+const IMAGE_FACTOR: u64 = 8;
+/// and so many bytes for each function, which may be 40 bytes long.
+const FUNCTION_BYTES: u64 = 2 << 10;
+/// Bytes of the host that a queued operation counts besides its data.
+const OPERATION_BYTES: u64 = 512;
 /// Shared memory that a block has without asking for more.
 const DEFAULT_SHARED: u32 = 48 << 10;
 /// Shared memory that a block can ask for.
@@ -75,6 +81,26 @@ struct Shared {
     library_time_ns: AtomicU64,
     /// Host data that waits in queued copies, bytes.
     waiting_bytes: AtomicU64,
+}
+
+/// Host data of a queued operation; they count until it has run, or never will.
+struct Waiting {
+    shared: Arc<Shared>,
+    bytes: u64,
+}
+
+impl Waiting {
+    fn of(shared: &Arc<Shared>, bytes: usize) -> Waiting {
+        let bytes = bytes as u64;
+        shared.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Waiting { shared: Arc::clone(shared), bytes }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.shared.waiting_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 struct Loaded {
@@ -232,7 +258,9 @@ impl SoftDevice {
         let cooperative = config.cooperative || config.attributes.iter().any(LaunchAttribute::is_cooperative);
         drop(modules);
         let shared = Arc::clone(&self.shared);
+        let waiting = Waiting::of(&shared, config.params.len() + size_of_val(config.attributes.as_slice()));
         let job = Box::new(move || {
+            drop(waiting);
             let heap = shared.heap();
             let launch = Launch {
                 module: &module,
@@ -415,9 +443,9 @@ impl Device for SoftDevice {
             return arena.write(dst, data).map_err(|error| bad_address(&error));
         }
         let (shared, data) = (Arc::clone(&self.shared), data.to_vec());
-        shared.waiting_bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+        let waiting = Waiting::of(&shared, data.len());
         let job = Box::new(move || {
-            shared.waiting_bytes.fetch_sub(data.len() as u64, Ordering::Relaxed);
+            drop(waiting);
             shared.memory()?.arena().write(dst, &data).map_err(|error| bad_address(&error))
         });
         self.timeline.submit_light(stream, job)
@@ -534,6 +562,14 @@ impl Device for SoftDevice {
         self.modules().insert(module, Loaded { module: Arc::new(placed), kernels, variables });
         let heap = self.shared.heap().map_or(0, |heap| heap.bytes());
         Ok(ModuleInfo { functions, globals, bytes, heap })
+    }
+
+    /// Text of PTX, also of some that is packed, is kept parsed and compiled.
+    fn module_bytes(&self, image: &[u8]) -> u64 {
+        // What cannot be unpacked is not loaded either.
+        let Ok(ptx) = image::ptx_of(image) else { return 0 };
+        let count = |word: &[u8]| ptx.windows(word.len()).filter(|text| *text == word).count() as u64;
+        IMAGE_FACTOR * ptx.len() as u64 + FUNCTION_BYTES * (count(b".entry") + count(b".func"))
     }
 
     fn check_ptx(&self, ptx: &[u8]) -> CudaResult<()> {
@@ -749,6 +785,10 @@ impl Device for SoftDevice {
 
     fn unpark(&self) -> CudaResult<()> {
         Ok(())
+    }
+
+    fn queued_bytes(&self) -> u64 {
+        self.timeline.backlog() * OPERATION_BYTES + self.shared.waiting_bytes.load(Ordering::Relaxed)
     }
 
     fn backlog(&self) -> u64 {

@@ -8,6 +8,7 @@
 
 use crate::worker::bulk::Bulk;
 use crate::worker::host::Host;
+use crate::worker::host_memory::{HostMemory, OWN_BYTES};
 use sluice_protocol::messages::{BulkTaken, HostReturned, HostSupplied, Request};
 use sluice_protocol::{DecodeError, Failure, Frame, Reader, Wire};
 use std::collections::VecDeque;
@@ -28,6 +29,8 @@ type Execute = Box<dyn Fn(&Frame) -> io::Result<()> + Send>;
 pub struct Behind {
     host: Arc<Host>,
     bulk: Arc<Bulk>,
+    /// Frames that are kept count there.
+    memory: Arc<HostMemory>,
     state: Mutex<State>,
     changed: Condvar,
     /// Frames that are kept or being executed.
@@ -47,9 +50,9 @@ struct State {
 
 impl Behind {
     /// Of a session with these.
-    pub fn new(host: Arc<Host>, bulk: Arc<Bulk>) -> Arc<Behind> {
+    pub fn new(host: Arc<Host>, bulk: Arc<Bulk>, memory: Arc<HostMemory>) -> Arc<Behind> {
         let (state, changed, pending, taken) = Default::default();
-        Arc::new(Behind { host, bulk, state, changed, pending, taken })
+        Arc::new(Behind { host, bulk, memory, state, changed, pending, taken })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -88,13 +91,15 @@ impl Behind {
     /// Has a frame executed when those before it have been, by `execute` the first time and ever after.
     pub fn push(self: &Arc<Self>, frame: Frame, execute: impl FnOnce() -> Execute) -> io::Result<()> {
         let mut state = self.lock();
-        while state.bytes > MOST_BYTES && state.broken.is_none() {
+        while self.fills(&state) && state.broken.is_none() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(error) = state.broken.take() {
             return Err(error);
         }
-        state.bytes += frame.payload.len() + FRAME_BYTES;
+        let bytes = frame.payload.len() + FRAME_BYTES;
+        state.bytes += bytes;
+        self.memory.take(bytes as u64);
         state.frames.push_back(frame);
         self.pending.fetch_add(1, Ordering::Relaxed);
         if !std::mem::replace(&mut state.executor, true) {
@@ -108,7 +113,17 @@ impl Behind {
 
     /// Whether nothing more is read before a frame has been executed.
     pub fn is_full(&self) -> bool {
-        self.lock().bytes > MOST_BYTES
+        self.fills(&self.lock())
+    }
+
+    fn fills(&self, state: &State) -> bool {
+        state.bytes > MOST_BYTES || (state.bytes as u64 > OWN_BYTES && self.memory.is_exceeded())
+    }
+
+    /// So many bytes less are kept.
+    fn leave(&self, state: &mut State, bytes: usize) {
+        state.bytes -= bytes;
+        self.memory.release(bytes as u64);
     }
 
     /// Waits until all have been executed, or for so long.
@@ -123,7 +138,7 @@ impl Behind {
                 let waits = |state: &mut State| state.frames.is_empty();
                 let mut state = self.changed.wait_while(self.lock(), waits).unwrap_or_else(PoisonError::into_inner);
                 let Some(frame) = state.frames.pop_front() else { continue };
-                state.bytes -= frame.payload.len() + FRAME_BYTES;
+                self.leave(&mut state, frame.payload.len() + FRAME_BYTES);
                 frame
             };
             let outcome = execute(&frame);
@@ -133,7 +148,8 @@ impl Behind {
                 // Nothing behind a frame that breaks the protocol is executed.
                 self.pending.fetch_sub(state.frames.len() as u64, Ordering::Release);
                 state.frames.clear();
-                state.bytes = 0;
+                let bytes = state.bytes;
+                self.leave(&mut state, bytes);
                 state.broken = Some(error);
             }
             drop(state);
@@ -159,7 +175,7 @@ mod tests {
     #[test]
     fn what_a_frame_waits_for_is_taken_behind_it() {
         let host = Arc::new(Host::new(Arc::new(Outbox::default())));
-        let behind = Behind::new(Arc::clone(&host), Arc::default());
+        let behind = Behind::new(Arc::clone(&host), Arc::default(), Arc::default());
         assert!(!behind.is_needed());
         host.owe();
         assert!(behind.is_needed());
@@ -189,7 +205,7 @@ mod tests {
 
     #[test]
     fn nothing_behind_a_broken_frame_is_executed() {
-        let behind = Behind::new(Arc::new(Host::new(Arc::new(Outbox::default()))), Arc::default());
+        let behind = Behind::new(Arc::new(Host::new(Arc::new(Outbox::default()))), Arc::default(), Arc::default());
         let broken = || -> Execute { Box::new(|_: &Frame| Err(io::Error::from(io::ErrorKind::InvalidData))) };
         behind.push(frame(0x100, 1, |_| ()), broken).expect("is kept");
         behind.settle(Duration::from_secs(10));

@@ -1,5 +1,6 @@
 //! Bulk copies: their data travel on lanes, between the sockets and the device's own memory.
 
+use crate::worker::host_memory::{Charge, HostMemory};
 use crate::worker::outbox::Outbox;
 use sluice_backend::{CudaError, CudaResult, Device, Done, StreamId, Way, Window, code};
 use sluice_protocol::frame::BULK_AHEAD_BYTES;
@@ -32,7 +33,7 @@ impl Bulk {
     /// Receives a copy to the device; `done` is called when all of it lies there.
     pub fn land(&self, device: &dyn Device, outbox: &Arc<Outbox>, request: &BulkIn, done: Done<()>) -> CudaResult<()> {
         let (transfer, bytes) = (request.transfer, request.bytes);
-        let landing = Arc::new(Landing::default());
+        let landing = Arc::new(Landing::new(Arc::clone(&outbox.memory)));
         let complete = Arc::clone(&landing);
         let target = Arc::clone(&landing) as Arc<dyn Target>;
         if !self.lanes.receive(transfer, bytes, target, Box::new(move || complete.one_less())) {
@@ -121,23 +122,29 @@ impl Source for Leaving {
 
 /// A copy to the device. What comes before its turn in the stream is kept here, as much as a client may send ahead.
 struct Landing {
+    memory: Arc<HostMemory>,
     place: Mutex<Place>,
     /// 2, less one when the window was filled with what was kept, less one when everything has come.
     open_ends: AtomicU8,
 }
 
+/// A piece that is kept, where it belongs, and what it counts.
+struct Kept {
+    offset: u64,
+    data: Vec<u8>,
+    _charge: Charge,
+}
+
 enum Place {
-    Kept(Vec<(u64, Vec<u8>)>),
+    Kept(Vec<Kept>),
     Open(Arc<dyn Window>),
 }
 
-impl Default for Landing {
-    fn default() -> Landing {
-        Landing { place: Mutex::new(Place::Kept(Vec::new())), open_ends: AtomicU8::new(2) }
-    }
-}
-
 impl Landing {
+    fn new(memory: Arc<HostMemory>) -> Landing {
+        Landing { memory, place: Mutex::new(Place::Kept(Vec::new())), open_ends: AtomicU8::new(2) }
+    }
+
     fn window(&self) -> Option<Arc<dyn Window>> {
         match &*lock(&self.place) {
             Place::Open(window) => Some(Arc::clone(window)),
@@ -148,7 +155,7 @@ impl Landing {
     fn open(&self, window: Arc<dyn Window>) {
         let before = std::mem::replace(&mut *lock(&self.place), Place::Open(Arc::clone(&window)));
         if let Place::Kept(kept) = before {
-            for (offset, data) in kept {
+            for Kept { offset, data, .. } in kept {
                 // Inside the copy, as the lane has checked: it cannot fail.
                 let _ = window.put(offset, data.len(), &mut |room| {
                     room.copy_from_slice(&data);
@@ -173,6 +180,8 @@ impl Target for Landing {
         if let Some(window) = self.window() {
             return window.put(offset, length, read);
         }
+        // The lane ends, and its client sends the piece again, until there is room.
+        let charge = self.memory.hold(length as u64).map_err(|failure| io::Error::other(failure.text))?;
         let mut data = vec![0; length];
         read(&mut data)?;
         let mut place = lock(&self.place);
@@ -181,7 +190,7 @@ impl Target for Landing {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "more was sent ahead than may be"))
             }
             Place::Kept(kept) => {
-                kept.push((offset, data));
+                kept.push(Kept { offset, data, _charge: charge });
                 Ok(())
             }
             Place::Open(window) => {
@@ -193,5 +202,24 @@ impl Target for Landing {
                 })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{HOST_BYTES, Ledger};
+
+    #[test]
+    fn pieces_before_their_turn_are_the_leases_and_refused_where_it_has_no_room() {
+        let memory = Arc::<HostMemory>::default();
+        memory.sit(Arc::new(Ledger::create(0).expect("memfd")), 0);
+        memory.charge(HOST_BYTES - 3 * PIECE_BYTES as u64).expect("fits");
+        let landing = Landing::new(Arc::clone(&memory));
+        let piece = |offset: u64| landing.piece(offset, PIECE_BYTES, &mut |_| Ok(()));
+        assert!((0..3).all(|number| piece(number * PIECE_BYTES as u64).is_ok()));
+        assert!(piece(3 * PIECE_BYTES as u64).is_err(), "no room");
+        drop(landing);
+        memory.charge(3 * PIECE_BYTES as u64).expect("given back");
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::images::hash_of;
 use crate::worker::graph;
+use crate::worker::host_memory::{EVENT_BYTES, STREAM_BYTES};
 use crate::worker::session::{Phase, Session, failure, send_async_error};
 use sluice_backend as backend;
-use sluice_backend::graph::{GraphId, HostSide, RecordingId};
+use sluice_backend::graph::{GraphId, HostSide, MemoryOperation, NodeWork, RecordingId};
 use sluice_backend::{Copy2D, EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId, Way};
 use sluice_protocol::control::EventPassed;
 use sluice_protocol::generated::Handler;
@@ -18,12 +19,19 @@ use std::sync::Arc;
 /// Longest reply to one copy from the device; clients cut larger copies into pieces.
 const COPY_BYTES: u64 = sluice_protocol::MAX_FRAME_BYTES as u64 - 4096;
 
+/// Bytes of a kernel's parameters: twice what CUDA allows.
+const MOST_PARAMETER_BYTES: usize = 64 << 10;
+/// Attributes of one launch; CUDA has fewer kinds.
+const MOST_ATTRIBUTES: usize = 64;
+/// Operations on words in one call.
+const MOST_OPERATIONS: usize = 256;
+
 /// Runs a call that waits for the device and answers later: with its own failure, else with that of a posted operation
 /// before it; when it cannot even be queued, it is answered with that.
 macro_rules! later {
     ($session:expr, $reply:expr, |$device:ident, $done:ident| $make:expr, $queue:expr) => {{
         let failed = $session.take_failed();
-        match $session.active() {
+        match $session.answering() {
             Err(error) => $reply.send(Err(error)),
             Ok($device) => {
                 let slot = std::sync::Arc::new(std::sync::Mutex::new(Some($reply)));
@@ -76,6 +84,20 @@ const HEAP_TOO_LARGE: &str = "the heap of malloc in kernels does not fit into th
 impl Session {
     /// Loads a module and charges its memory.
     pub(super) fn load(&mut self, module: u64, heap: u64, image: &[u8]) -> Result<ModuleInfo, Failure> {
+        let bytes = self.charge_image(image)?;
+        match self.load_charged(module, heap, image) {
+            Ok(info) => {
+                self.keep_charge(module, bytes);
+                Ok(info)
+            }
+            Err(failure) => {
+                self.memory.release(bytes);
+                Err(failure)
+            }
+        }
+    }
+
+    fn load_charged(&mut self, module: u64, heap: u64, image: &[u8]) -> Result<ModuleInfo, Failure> {
         let device = self.active()?;
         device.wish_heap(heap);
         let (ahead, before) = (device.heap_with(image), self.heap());
@@ -129,7 +151,7 @@ impl Handler for Session {
     fn peer_mark(&mut self, _thread: u32, request: PeerMark) -> Result<(), Failure> {
         let (links, mark) = (Arc::clone(&self.links), request.mark);
         let room = self.links.marks.check_room();
-        let issued = room.and_then(|()| self.active()).and_then(|device| {
+        let issued = room.and_then(|()| self.issuing()).and_then(|device| {
             let passed = Box::new(move || links.marks.pass(mark));
             device.mark(StreamId::from_wire(request.stream), passed).map_err(failure)
         });
@@ -138,7 +160,7 @@ impl Handler for Session {
     }
 
     fn peer_wait(&mut self, _thread: u32, request: PeerWait<'_>) -> Result<(), Failure> {
-        let device = self.active()?;
+        let device = self.issuing()?;
         match self.links.wait_for(request.nonce, request.mark) {
             Some(work) => device.wait(StreamId::from_wire(request.stream), work).map_err(failure),
             None => Ok(()),
@@ -228,7 +250,7 @@ impl Handler for Session {
 
     fn copy_to_device(&mut self, _thread: u32, request: CopyToDevice<'_>) -> Result<(), Failure> {
         let stream = StreamId::from_wire(request.stream);
-        self.active()?.copy_in(stream, request.address, request.data).map_err(failure)
+        self.issuing()?.copy_in(stream, request.address, request.data).map_err(failure)
     }
 
     fn copy_from_device(&mut self, _thread: u32, request: CopyFromDevice, reply: ReplyTo<CopyFromDeviceReply>) {
@@ -251,7 +273,7 @@ impl Handler for Session {
 
     fn copy_on_device(&mut self, _thread: u32, request: CopyOnDevice) -> Result<(), Failure> {
         let stream = StreamId::from_wire(request.stream);
-        self.active()?.copy(stream, request.target, request.source, request.bytes).map_err(failure)
+        self.issuing()?.copy(stream, request.target, request.source, request.bytes).map_err(failure)
     }
 
     fn fill(&mut self, _thread: u32, request: Fill) -> Result<(), Failure> {
@@ -263,7 +285,7 @@ impl Handler for Session {
             width: request.count,
             height: 1,
         };
-        self.active()?.fill(StreamId::from_wire(request.stream), fill).map_err(failure)
+        self.issuing()?.fill(StreamId::from_wire(request.stream), fill).map_err(failure)
     }
 
     fn copy_rows_on_device(&mut self, _thread: u32, request: CopyRowsOnDevice) -> Result<(), Failure> {
@@ -275,7 +297,7 @@ impl Handler for Session {
             width: request.width,
             height: request.height,
         };
-        self.active()?.copy_2d(StreamId::from_wire(request.stream), copy).map_err(failure)
+        self.issuing()?.copy_2d(StreamId::from_wire(request.stream), copy).map_err(failure)
     }
 
     fn copy_rows_to_device(&mut self, _thread: u32, request: CopyRowsToDevice<'_>) -> Result<(), Failure> {
@@ -284,7 +306,7 @@ impl Handler for Session {
             return Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the data are not whole rows"));
         }
         let stream = StreamId::from_wire(request.stream);
-        let device = self.active()?;
+        let device = self.issuing()?;
         for (row, data) in (0..).zip(request.data.chunks_exact(width)) {
             let place = request.pitch.checked_mul(row).and_then(|offset| request.address.checked_add(offset));
             let place = place.ok_or_else(|| Failure::code(cuda::ERROR_INVALID_VALUE))?;
@@ -302,7 +324,7 @@ impl Handler for Session {
             width: request.width,
             height: request.height,
         };
-        self.active()?.fill(StreamId::from_wire(request.stream), fill).map_err(failure)
+        self.issuing()?.fill(StreamId::from_wire(request.stream), fill).map_err(failure)
     }
 
     fn physical_create(&mut self, _thread: u32, request: PhysicalCreate, reply: ReplyTo<PhysicalCreateReply>) {
@@ -369,7 +391,9 @@ impl Handler for Session {
 
     fn module_unload(&mut self, _thread: u32, request: ModuleUnload) -> Result<(), Failure> {
         self.release_module(request.module);
-        self.device.unload_module(ModuleId(request.module)).map_err(failure)
+        self.device.unload_module(ModuleId(request.module)).map_err(failure)?;
+        self.release_image(request.module);
+        Ok(())
     }
 
     fn function_set_attribute(&mut self, _thread: u32, request: FunctionSetAttribute) -> Result<(), Failure> {
@@ -387,7 +411,8 @@ impl Handler for Session {
             params: request.parameters.to_vec(),
             attributes: Vec::new(),
         };
-        self.active()?.launch(StreamId::from_wire(request.stream), function, config).map_err(failure)
+        check_launch(&config)?;
+        self.issuing()?.launch(StreamId::from_wire(request.stream), function, config).map_err(failure)
     }
 
     fn launch_with(&mut self, _thread: u32, request: LaunchWith<'_>) -> Result<(), Failure> {
@@ -400,7 +425,8 @@ impl Handler for Session {
             params: request.parameters.to_vec(),
             attributes: graph::attributes(request.attributes),
         };
-        self.active()?.launch(StreamId::from_wire(request.stream), function, config).map_err(failure)
+        check_launch(&config)?;
+        self.issuing()?.launch(StreamId::from_wire(request.stream), function, config).map_err(failure)
     }
 
     fn occupancy_blocks(&mut self, _thread: u32, request: OccupancyBlocks, reply: ReplyTo<OccupancyBlocksReply>) {
@@ -456,21 +482,28 @@ impl Handler for Session {
 
     fn graph_instantiate(&mut self, _thread: u32, request: GraphInstantiate, reply: ReplyTo<GraphInstantiateReply>) {
         let (id, nodes) = (GraphId(request.graph), graph::nodes(request.nodes));
+        if let Err(failure) = nodes.iter().try_for_each(|node| check_work(&node.work)) {
+            return reply.send(Err(failure));
+        }
+        let bytes = graph::nodes_bytes(&nodes);
         if nodes.iter().any(|node| node.work.asks_the_host()) {
             self.host.owe_always();
         }
         let host: Arc<dyn HostSide> = Arc::clone(&self.host) as Arc<dyn HostSide>;
-        let made = self.active().and_then(|d| d.instantiate_graph(id, request.flags, nodes, host).map_err(failure));
+        let made = self.make_graph(id.0, bytes, |device| device.instantiate_graph(id, request.flags, nodes, host));
         reply.send(made.map(|()| GraphInstantiateReply));
     }
 
     fn graph_update(&mut self, _thread: u32, request: GraphUpdate) -> Result<(), Failure> {
-        self.active()?.update_graph(GraphId(request.graph), graph::changes(request.changes)).map_err(failure)
+        let changes = graph::changes(request.changes);
+        changes.iter().try_for_each(|(_, _, work)| check_work(work))?;
+        let bytes: Vec<_> = changes.iter().map(|(place, _, work)| (*place, graph::work_bytes(work))).collect();
+        self.change_graph(request.graph, &bytes, |device| device.update_graph(GraphId(request.graph), changes))
     }
 
     fn graph_launch(&mut self, _thread: u32, request: GraphLaunch) -> Result<(), Failure> {
         let stream = StreamId::from_wire(request.stream);
-        self.active()?.launch_graph(GraphId(request.graph), stream).map_err(failure)
+        self.issuing()?.launch_graph(GraphId(request.graph), stream).map_err(failure)
     }
 
     fn graph_upload(&mut self, _thread: u32, request: GraphUpload) -> Result<(), Failure> {
@@ -479,13 +512,13 @@ impl Handler for Session {
     }
 
     fn graph_destroy(&mut self, _thread: u32, request: GraphDestroy) -> Result<(), Failure> {
-        self.device.destroy_graph(GraphId(request.graph)).map_err(failure)
+        self.end_graph(request.graph)
     }
 
     fn host_function(&mut self, _thread: u32, request: HostFunction) -> Result<(), Failure> {
         let (host, function) = (Arc::clone(&self.host), request.function);
         let work = Box::new(move |go_on| host.call(function, go_on));
-        let device = self.active()?;
+        let device = self.issuing()?;
         self.host.owe();
         let queued = device.host_work(StreamId::from_wire(request.stream), work);
         queued.inspect_err(|_| self.host.forgive()).map_err(failure)
@@ -510,13 +543,19 @@ impl Handler for Session {
 
     fn stream_memory(&mut self, _thread: u32, request: StreamMemory) -> Result<(), Failure> {
         let (stream, operations) = (StreamId::from_wire(request.stream), graph::operations(request.operations));
-        self.active()?.memory_operations(stream, operations).map_err(failure)
+        check_operations(&operations)?;
+        self.issuing()?.memory_operations(stream, operations).map_err(failure)
     }
 
     fn event_watch(&mut self, _thread: u32, request: EventWatch, reply: ReplyTo<EventWatchReply>) {
         let (outbox, notice) =
             (Arc::clone(&self.outbox), EventPassed { event: request.event, recording: request.recording });
+        let charge = match self.memory.hold(EVENT_BYTES) {
+            Ok(charge) => charge,
+            Err(failure) => return reply.send(Err(failure)),
+        };
         let tell = Box::new(move || {
+            drop(charge);
             let mut payload = Vec::new();
             notice.put(&mut payload);
             outbox.send(opcode::EVENT_PASSED, 0, &payload);
@@ -527,11 +566,11 @@ impl Handler for Session {
 
     fn stream_create(&mut self, _thread: u32, request: StreamCreate) -> Result<(), Failure> {
         let stream = StreamId(request.stream);
-        self.active()?.create_stream(stream, request.flags, request.priority).map_err(failure)
+        self.make(STREAM_BYTES, |device| device.create_stream(stream, request.flags, request.priority))
     }
 
     fn stream_destroy(&mut self, _thread: u32, request: StreamDestroy) -> Result<(), Failure> {
-        self.device.destroy_stream(StreamId(request.stream)).map_err(failure)
+        self.unmake(STREAM_BYTES, |device| device.destroy_stream(StreamId(request.stream)))
     }
 
     fn stream_synchronize(&mut self, _thread: u32, request: StreamSynchronize, reply: ReplyTo<StreamSynchronizeReply>) {
@@ -550,20 +589,20 @@ impl Handler for Session {
 
     fn stream_wait_event(&mut self, _thread: u32, request: StreamWaitEvent) -> Result<(), Failure> {
         let stream = StreamId::from_wire(request.stream);
-        self.active()?.wait_event(stream, EventId(request.event)).map_err(failure)
+        self.issuing()?.wait_event(stream, EventId(request.event)).map_err(failure)
     }
 
     fn event_create(&mut self, _thread: u32, request: EventCreate) -> Result<(), Failure> {
-        self.active()?.create_event(EventId(request.event), request.flags).map_err(failure)
+        self.make(EVENT_BYTES, |device| device.create_event(EventId(request.event), request.flags))
     }
 
     fn event_destroy(&mut self, _thread: u32, request: EventDestroy) -> Result<(), Failure> {
-        self.device.destroy_event(EventId(request.event)).map_err(failure)
+        self.unmake(EVENT_BYTES, |device| device.destroy_event(EventId(request.event)))
     }
 
     fn event_record(&mut self, _thread: u32, request: EventRecord) -> Result<(), Failure> {
         let stream = StreamId::from_wire(request.stream);
-        self.active()?.record_event(EventId(request.event), stream).map_err(failure)
+        self.issuing()?.record_event(EventId(request.event), stream).map_err(failure)
     }
 
     fn event_synchronize(&mut self, _thread: u32, request: EventSynchronize, reply: ReplyTo<EventSynchronizeReply>) {
@@ -627,26 +666,30 @@ impl Handler for Session {
         let outbox = std::sync::Arc::clone(&self.outbox);
         let name = library_function(request.library, request.function);
         // The program went on believing that this call succeeds: whatever it computes from here on would be wrong.
+        let fails = move |text: String| {
+            let failed = Failure::new(cuda::ERROR_LAUNCH_FAILED, text);
+            send_async_error(&outbox, 0, &failed);
+            failed
+        };
+        let failed = fails.clone();
         let done = Box::new(move |outcome: backend::CudaResult<backend::LibraryAnswer>| {
             if let Ok(answer) = outcome
                 && answer.status != 0
             {
-                let text = format!("{name} failed with status {}: {}", answer.status, answer.text);
-                send_async_error(&outbox, 0, &Failure::new(cuda::ERROR_LAUNCH_FAILED, text));
+                failed(format!("{name} failed with status {}: {}", answer.status, answer.text));
             }
         });
-        let queued = self.active()?.call_library(call, done);
-        queued.map_err(|error| {
-            if error.is_sticky() {
-                return failure(error);
-            }
-            let failed = Failure::new(cuda::ERROR_LAUNCH_FAILED, format!("{name}: {error}"));
-            send_async_error(&self.outbox, 0, &failed);
-            failed
-        })
+        if let Err(failure) = self.charge_object(request.library, request.function, request.arguments) {
+            return Err(fails(format!("{name}: {}", failure.text)));
+        }
+        let queued = self.issuing()?.call_library(call, done);
+        queued.map_err(|error| if error.is_sticky() { failure(error) } else { fails(format!("{name}: {error}")) })
     }
 
     fn library_call(&mut self, _thread: u32, request: LibraryCall<'_>, reply: ReplyTo<LibraryCallReply>) {
+        if let Err(failure) = self.charge_object(request.library, request.function, request.arguments) {
+            return reply.send(Err(failure));
+        }
         let call = asked((request.library, request.function), request.stream, request.arguments, true);
         later!(
             self,
@@ -663,12 +706,44 @@ impl Handler for Session {
     fn library_record(&mut self, _thread: u32, request: LibraryRecord<'_>, reply: ReplyTo<LibraryRecordReply>) {
         let call = asked((request.library, request.function), request.stream, request.arguments, true);
         let recording = RecordingId(request.recording);
+        if let Err(failure) = self.charge_recording(request.recording, request.arguments.len()) {
+            return reply.send(Err(failure));
+        }
         let kept = self.active().and_then(|device| device.record_library(recording, call).map_err(failure));
+        if kept.as_ref().map_or(true, |answer| answer.status != 0) {
+            self.release_recording(request.recording);
+        }
         reply.send(kept.map(|answer| LibraryRecordReply { status: answer.status, text: answer.text }));
     }
 
     fn library_forget(&mut self, _thread: u32, request: LibraryForget) -> Result<(), Failure> {
-        self.device.forget_library(RecordingId(request.recording)).map_err(failure)
+        self.device.forget_library(RecordingId(request.recording)).map_err(failure)?;
+        self.release_recording(request.recording);
+        Ok(())
+    }
+}
+
+/// A launch's lists are no longer than CUDA's are: each stays in memory until it has run.
+fn check_launch(config: &LaunchConfig) -> Result<(), Failure> {
+    if config.params.len() <= MOST_PARAMETER_BYTES && config.attributes.len() <= MOST_ATTRIBUTES {
+        return Ok(());
+    }
+    Err(Failure::new(cuda::ERROR_INVALID_VALUE, "a launch has more parameters or attributes than a kernel takes"))
+}
+
+/// Likewise of operations on words, by the contract of `cuStreamBatchMemOp`.
+fn check_operations(operations: &[MemoryOperation]) -> Result<(), Failure> {
+    if operations.len() <= MOST_OPERATIONS {
+        return Ok(());
+    }
+    Err(Failure::new(cuda::ERROR_INVALID_VALUE, "there are more than 256 operations on words in one call"))
+}
+
+fn check_work(work: &NodeWork) -> Result<(), Failure> {
+    match work {
+        NodeWork::Kernel { config, .. } => check_launch(config),
+        NodeWork::Memory(operations) => check_operations(operations),
+        _ => Ok(()),
     }
 }
 

@@ -59,6 +59,24 @@ pub fn work(work: GraphWork) -> NodeWork {
     }
 }
 
+/// Bytes that a node counts on the host, besides its lists.
+const NODE_BYTES: usize = 512;
+
+/// Bytes that work counts on the host.
+pub fn work_bytes(work: &NodeWork) -> u64 {
+    let list = match work {
+        NodeWork::Kernel { config, .. } => config.params.len() + size_of_val(config.attributes.as_slice()),
+        NodeWork::Memory(operations) => size_of_val(operations.as_slice()),
+        _ => 0,
+    };
+    (NODE_BYTES + list) as u64
+}
+
+/// Bytes that each node counts on the host: its work, and its edges.
+pub fn nodes_bytes(nodes: &[Node]) -> Vec<[u64; 2]> {
+    nodes.iter().map(|node| [work_bytes(&node.work), size_of_val(node.after.as_slice()) as u64]).collect()
+}
+
 /// All nodes.
 pub fn nodes(list: Vec<GraphNode>) -> Vec<Node> {
     let nodes = list.into_iter().map(|node| Node {

@@ -1,5 +1,6 @@
 //! What device work asks of the client's process: its functions, and its memory for the copies of graphs.
 
+use crate::worker::host_memory::Charge;
 use crate::worker::outbox::Outbox;
 use sluice_backend::graph::HostSide;
 use sluice_protocol::control::{HostData, HostReached, HostWanted};
@@ -18,7 +19,7 @@ const SHORT_BYTES: usize = 1 << 20;
 /// What goes on when the client has answered.
 enum Waiting {
     Function(Box<dyn FnOnce() + Send>),
-    Data { data: Vec<u8>, bytes: u64, then: Box<dyn FnOnce(Vec<u8>) + Send> },
+    Data { data: Vec<u8>, bytes: u64, charge: Charge, then: Box<dyn FnOnce(Vec<u8>) + Send> },
 }
 
 #[derive(Default)]
@@ -108,18 +109,22 @@ impl Host {
     /// Data that were asked for, front to end.
     pub fn supplied(&self, ticket: u64, offset: u64, part: &[u8]) -> Result<(), Failure> {
         let mut state = self.lock();
-        let Some(Waiting::Data { data, bytes, .. }) = state.waiting.get_mut(&ticket) else { return Err(unknown()) };
+        let Some(Waiting::Data { data, bytes, charge, .. }) = state.waiting.get_mut(&ticket) else {
+            return Err(unknown());
+        };
         if offset != data.len() as u64 || part.len() as u64 > *bytes - offset {
             return Err(Failure::new(cuda::ERROR_INVALID_VALUE, "these data were not asked for"));
         }
+        charge.grow(part.len() as u64)?;
         data.extend_from_slice(part);
         if (data.len() as u64) < *bytes {
             return Ok(());
         }
         let waiting = state.waiting.remove(&ticket);
         drop(state);
-        if let Some(Waiting::Data { data, then, .. }) = waiting {
+        if let Some(Waiting::Data { data, then, charge, .. }) = waiting {
             then(data);
+            drop(charge);
         }
         Ok(())
     }
@@ -135,16 +140,15 @@ impl HostSide for Host {
         if bytes == 0 || bytes > MOST_BYTES {
             return then(Vec::new());
         }
-        let ticket = self.wait(Waiting::Data { data: Vec::new(), bytes, then });
+        let charge = self.outbox.memory.nothing();
+        let ticket = self.wait(Waiting::Data { data: Vec::new(), bytes, charge, then });
         self.tell(opcode::HOST_WANTED, &HostWanted { ticket, copy });
     }
 
     fn deliver(&self, copy: u64, data: Vec<u8>) {
         for (index, part) in data.chunks(CHUNK_BYTES).enumerate() {
             // Short data may be delivered by the thread that reads acknowledgements.
-            if data.len() > SHORT_BYTES {
-                self.outbox.wait_for_room(|| false);
-            }
+            let _due = (data.len() > SHORT_BYTES).then(|| self.outbox.expect_with_room(part.len() as u64));
             let offset = (index * CHUNK_BYTES) as u64;
             self.tell(opcode::HOST_DATA, &HostData { copy, offset, data: part });
         }
@@ -154,6 +158,7 @@ impl HostSide for Host {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::{HOST_BYTES, Ledger};
     use std::sync::mpsc::channel;
 
     #[test]
@@ -168,6 +173,23 @@ mod tests {
         assert_eq!(host.supplied(1, 3, &[4, 5, 6]), Ok(()));
         assert_eq!(got.try_recv(), Ok(vec![1, 2, 3, 4, 5, 6]));
         assert!(host.supplied(1, 0, &[1]).is_err() && host.returned(1).is_err());
+    }
+
+    #[test]
+    fn data_that_the_lease_has_no_room_for_are_refused() {
+        let outbox = Arc::<Outbox>::default();
+        let ledger = Arc::new(Ledger::create(0).expect("memfd"));
+        outbox.memory.sit(Arc::clone(&ledger), 0);
+        let host = Host::new(Arc::clone(&outbox));
+        host.fetch(5, MOST_BYTES, Box::new(|_| ()));
+        outbox.memory.charge(HOST_BYTES - CHUNK_BYTES as u64).expect("fits");
+        let part = vec![0; CHUNK_BYTES / 2];
+        assert_eq!(host.supplied(1, 0, &part), Ok(()));
+        let refused =
+            host.supplied(1, part.len() as u64, &part).expect_err("no room beside the frame that asks for it");
+        assert_eq!(refused.code, cuda::ERROR_OUT_OF_MEMORY);
+        drop(host);
+        outbox.memory.charge(part.len() as u64).expect("given back");
     }
 
     #[test]

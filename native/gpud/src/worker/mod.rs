@@ -10,6 +10,7 @@ mod dispatch;
 mod gate;
 mod graph;
 mod host;
+mod host_memory;
 mod link;
 mod outbox;
 mod peers;
@@ -118,7 +119,10 @@ pub fn main() -> io::Result<()> {
             let greeting =
                 Greeting { report: *report, range, peers, outbox: Arc::clone(&outbox), return_seconds, nonce };
             let printing = Arc::clone(&outbox);
-            device.print_to(Box::new(move |text| session::send_printed(&printing, text)));
+            device.print_to(Box::new(move |text| {
+                let _due = printing.expect_with_room(text.len() as u64);
+                session::send_printed(&printing, text);
+            }));
             let ledger = Arc::new(Ledger::map(account)?);
             let gate = Arc::new(Gate::new(Arc::clone(&ledger), lease.slot, Bell::from_descriptor(bell)));
             device.ask(Arc::clone(&gate) as _);
@@ -220,7 +224,8 @@ fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &C
 /// Of a kernel's name so many characters are told.
 const MOST_OF_A_NAME: usize = 200;
 
-/// Writes into the account what was measured, and tells of kernels that run long.
+/// Writes into the account what was measured, tells of kernels that run long, and ends a session that takes more of the
+/// host than it may.
 fn measure(session: &Mutex<Session>) {
     let mut told = None;
     loop {
@@ -229,6 +234,12 @@ fn measure(session: &Mutex<Session>) {
             lock(session).settle();
         }
         let session = lock(session);
+        if let Some(text) = session.takes_too_much() {
+            log!("gpud worker: {text}");
+            session.send_async_error(&Failure::new(cuda::ERROR_LAUNCH_FAILED, text));
+            std::thread::sleep(link::LINGER_TIME);
+            end(&session, false);
+        }
         let running = session.device.running().map(|now| {
             let seconds = now.worked.as_secs();
             // A program may give its kernels names of any length.
@@ -280,7 +291,7 @@ fn serve(session: &Shared, greeting: &Greeting, first: (ReadHalf, Closer), arriv
     let return_time = Duration::from_secs(greeting.return_seconds);
     let behind = {
         let session = lock(session);
-        Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk))
+        Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk), Arc::clone(&greeting.outbox.memory))
     };
     let (mut reading, mut closer) = first;
     loop {

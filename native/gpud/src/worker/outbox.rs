@@ -9,8 +9,10 @@
 //!   read holds up the writing here: then only the socket's buffers fill.
 //!
 //! A well-behaved client thus has the window and one answer of 4 MiB. A session beyond [`MOST_BYTES`], sixteen times as
-//! much, acknowledges nothing, and ends.
+//! much, acknowledges nothing, and ends. So does one beyond [`OWN_BYTES`] whose lease has taken all of the host's memory
+//! that it may.
 
+use crate::worker::host_memory::{HostMemory, OWN_BYTES};
 use sluice_protocol::control::AsyncError;
 use sluice_protocol::frame::{Header, put_frame, widen_ack};
 use sluice_protocol::wire::Wire;
@@ -49,6 +51,8 @@ pub struct Outbox {
     kept_bytes: AtomicU64,
     /// Bytes of answers that are being made.
     due_bytes: AtomicU64,
+    /// The session's part of the host's memory: what is kept counts there.
+    pub memory: Arc<HostMemory>,
     /// Ends the session; called once.
     end_session: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -84,8 +88,8 @@ fn cost(frame: &[u8]) -> u64 {
 }
 
 /// Tells the client why its session ends.
-fn unacknowledged() -> Failure {
-    let mib = MOST_BYTES >> 20;
+fn unacknowledged(bytes: u64) -> Failure {
+    let mib = bytes >> 20;
     let text = format!("the session ended: its client left {mib} MiB of answers unacknowledged");
     Failure::new(cuda::ERROR_LAUNCH_FAILED, text)
 }
@@ -139,8 +143,11 @@ impl Outbox {
         while state.kept.front().is_some_and(|(seq, _)| *seq <= number) {
             bytes += state.kept.pop_front().map_or(0, |(_, frame)| cost(&frame));
         }
-        self.kept_bytes.fetch_sub(bytes, Ordering::AcqRel);
-        self.acknowledged.notify_all();
+        if bytes > 0 {
+            self.kept_bytes.fetch_sub(bytes, Ordering::AcqRel);
+            self.memory.release(bytes);
+            self.acknowledged.notify_all();
+        }
     }
 
     /// An answer of so many bytes is being made, until what this returns is dropped.
@@ -157,6 +164,18 @@ impl Outbox {
 
     /// Waits for room while acknowledgements come, unless it is to `hurry`.
     pub fn wait_for_room(&self, hurry: impl Fn() -> bool) {
+        drop(self.room(hurry));
+    }
+
+    /// As [`Outbox::expect`], once there is room, so that of many that wait one goes on at a time.
+    pub fn expect_with_room(self: &Arc<Self>, bytes: u64) -> Due {
+        let state = self.room(|| false);
+        let due = self.expect(bytes);
+        drop(state);
+        due
+    }
+
+    fn room(&self, hurry: impl Fn() -> bool) -> MutexGuard<'_, State> {
         let mut state = self.lock();
         let (mut confirmed, mut deadline) = (state.confirmed, Instant::now() + ROOM_TIME);
         while !self.has_room() && !state.overflowed && !hurry() && Instant::now() < deadline {
@@ -165,6 +184,7 @@ impl Outbox {
                 (confirmed, deadline) = (state.confirmed, Instant::now() + ROOM_TIME);
             }
         }
+        state
     }
 
     /// Starts to write to a connection: first the handshake's answer, then what the client has not received.
@@ -195,8 +215,9 @@ impl Outbox {
         let (seq, frame) = self.number(&mut state, opcode, thread, payload);
         self.write(&mut state, &frame);
         let kept = self.kept_bytes.fetch_add(cost(&frame), Ordering::AcqRel) + cost(&frame);
+        self.memory.take(cost(&frame));
         state.kept.push_back((seq, frame));
-        if kept > MOST_BYTES {
+        if kept > MOST_BYTES || (kept > OWN_BYTES && self.memory.is_exceeded()) {
             self.overflow(&mut state);
         }
     }
@@ -213,13 +234,14 @@ impl Outbox {
     fn overflow(&self, state: &mut State) {
         state.overflowed = true;
         state.kept = VecDeque::new();
-        self.kept_bytes.store(0, Ordering::Release);
+        let kept = self.kept_bytes.swap(0, Ordering::AcqRel);
+        self.memory.release(kept);
         self.acknowledged.notify_all();
         // Before the last words: the client may not read them.
         if let Some(end_session) = self.end_session.get() {
             end_session();
         }
-        let payload = async_error(0, &unacknowledged());
+        let payload = async_error(0, &unacknowledged(kept));
         let (_, frame) = self.number(state, opcode::ASYNC_ERROR, 0, &payload);
         self.write(state, &frame);
     }
@@ -320,7 +342,9 @@ mod tests {
         let outbox = Outbox::default();
         let ends = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&ends);
-        outbox.end_session_by(Box::new(move || drop(counted.fetch_add(1, Ordering::Relaxed))));
+        outbox.end_session_by(Box::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }));
         let answer = vec![0; 32 << 20];
         for sent in 1..=10 {
             outbox.send(opcode::REPLY, 1, &answer);

@@ -7,12 +7,16 @@ use crate::passing::Channel;
 use crate::worker::bulk::Bulk;
 use crate::worker::gate::Gate;
 use crate::worker::host::Host;
+use crate::worker::host_memory::{ALLOCATION_BYTES, GRAPH_BYTES, HostMemory, MODULE_BYTES, OBJECT_BYTES};
 use crate::worker::outbox::{Outbox, async_error};
 use crate::worker::peers::Links;
 use crate::worker::pinned::Pinned;
-use sluice_backend::{CudaError, Device, ModuleInfo};
+use sluice_api::libraries::Way;
+use sluice_backend::graph::GraphId;
+use sluice_backend::{CudaError, CudaResult, Device, ModuleInfo};
 use sluice_protocol::control::{CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::ASKED_IMAGE_BYTES;
+use sluice_protocol::library::{Argument, take_arguments};
 use sluice_protocol::messages::{MemGrowReply, ModuleFind, ModuleFindReply, PeerLink, PeerLinkReply, RebindReply};
 use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, LeaseProcess, ReplyTo, cuda, opcode};
@@ -91,12 +95,23 @@ pub struct Session {
     next_call: u64,
     /// The first is what the supervisor has been asked.
     findings: VecDeque<Finding>,
+    /// The session's part of the host's memory.
+    pub memory: Arc<HostMemory>,
+    /// What loaded modules, graphs, library objects and recorded calls count there.
+    images: HashMap<u64, u64>,
+    graphs: HashMap<u64, Vec<[u64; 2]>>,
+    objects: HashMap<u64, u64>,
+    recordings: HashMap<u64, u64>,
     /// See [`Session::posted_failed`]: the first one.
     failed: Option<Failure>,
     /// Kernel time before the lease of now.
     gpu_time_before: Duration,
     /// Likewise of the multiprocessors' activity.
     sm_active_before: Duration,
+}
+
+fn graph_bytes(nodes: &[[u64; 2]]) -> u64 {
+    nodes.iter().flatten().sum()
 }
 
 /// A backend's error as it travels.
@@ -116,6 +131,8 @@ impl Session {
         gate: Arc<Gate>,
     ) -> Session {
         ledger.set_client(lease.slot, client);
+        let memory = Arc::clone(&outbox.memory);
+        memory.sit(Arc::clone(&ledger), lease.slot);
         Session {
             device,
             host: Arc::new(Host::new(Arc::clone(&outbox))),
@@ -140,6 +157,11 @@ impl Session {
             links: Arc::default(),
             next_call: 1,
             findings: VecDeque::new(),
+            memory,
+            images: HashMap::new(),
+            graphs: HashMap::new(),
+            objects: HashMap::new(),
+            recordings: HashMap::new(),
             failed: None,
             gpu_time_before: Duration::ZERO,
             sm_active_before: Duration::ZERO,
@@ -170,6 +192,143 @@ impl Session {
             }
             Phase::Over => Err(Failure::new(cuda::ERROR_DEVICE_UNAVAILABLE, "the lease has ended")),
         }
+    }
+
+    /// The device, for work that is queued; out of memory where too much is.
+    pub fn issuing(&self) -> Result<&dyn Device, Failure> {
+        let device = self.active()?;
+        self.memory.check_queue(device.queued_bytes())?;
+        Ok(device)
+    }
+
+    /// The device, for a call that is answered when its turn has come. Twice as much may be queued then: a program that
+    /// has queued too much can wait for it.
+    pub fn answering(&self) -> Result<&dyn Device, Failure> {
+        let device = self.active()?;
+        self.memory.check_queue(device.queued_bytes() / 2)?;
+        Ok(device)
+    }
+
+    /// Makes something that counts so many bytes of the host.
+    pub fn make(&self, bytes: u64, make: impl FnOnce(&dyn Device) -> CudaResult<()>) -> Result<(), Failure> {
+        let device = self.active()?;
+        self.memory.charge(bytes)?;
+        make(device).map_err(failure).inspect_err(|_| self.memory.release(bytes))
+    }
+
+    /// Ends what [`Session::make`] has made.
+    pub fn unmake(&self, bytes: u64, unmake: impl FnOnce(&dyn Device) -> CudaResult<()>) -> Result<(), Failure> {
+        unmake(self.device.as_ref()).map_err(failure)?;
+        self.memory.release(bytes);
+        Ok(())
+    }
+
+    /// Charges what a module's image takes on the host.
+    pub fn charge_image(&mut self, image: &[u8]) -> Result<u64, Failure> {
+        let bytes = MODULE_BYTES + self.active()?.module_bytes(image);
+        self.memory.charge(bytes).map(|()| bytes)
+    }
+
+    /// The module of an image that counts so many bytes is loaded.
+    pub fn keep_charge(&mut self, module: u64, bytes: u64) {
+        self.images.insert(module, bytes);
+    }
+
+    /// The module is unloaded.
+    pub fn release_image(&mut self, module: u64) {
+        self.memory.release(self.images.remove(&module).unwrap_or(0));
+    }
+
+    /// Makes a graph whose nodes count so many bytes.
+    pub fn make_graph(
+        &mut self,
+        graph: u64,
+        nodes: Vec<[u64; 2]>,
+        make: impl FnOnce(&dyn Device) -> CudaResult<()>,
+    ) -> Result<(), Failure> {
+        self.make(GRAPH_BYTES + graph_bytes(&nodes), make)?;
+        self.graphs.insert(graph, nodes);
+        Ok(())
+    }
+
+    /// Changes nodes of a graph to count so many bytes.
+    pub fn change_graph(
+        &mut self,
+        graph: u64,
+        changes: &[(u32, u64)],
+        change: impl FnOnce(&dyn Device) -> CudaResult<()>,
+    ) -> Result<(), Failure> {
+        let mut nodes = self.graphs.get(&graph).cloned().unwrap_or_default();
+        let before = graph_bytes(&nodes);
+        for (place, bytes) in changes {
+            if let Some([work, _]) = nodes.get_mut(*place as usize) {
+                *work = *bytes;
+            }
+        }
+        let after = graph_bytes(&nodes);
+        self.make(after.saturating_sub(before), change)?;
+        self.memory.release(before.saturating_sub(after));
+        self.graphs.insert(graph, nodes);
+        Ok(())
+    }
+
+    /// Ends a graph.
+    pub fn end_graph(&mut self, graph: u64) -> Result<(), Failure> {
+        let bytes = self.graphs.get(&graph).map_or(0, |nodes| GRAPH_BYTES + graph_bytes(nodes));
+        self.unmake(bytes, |device| device.destroy_graph(GraphId(graph)))?;
+        self.graphs.remove(&graph);
+        Ok(())
+    }
+
+    /// Charges the object that a library's call makes, and releases the one that it ends.
+    pub fn charge_object(&mut self, library: u32, function: u32, arguments: &[u8]) -> Result<(), Failure> {
+        let called = sluice_api::libraries::library((library >> 16) as u16);
+        let way = called.and_then(|library| library.numbered(function)).map(|function| function.way);
+        if !matches!(way, Some(Way::Make | Way::Describe | Way::End | Way::Drop)) {
+            return Ok(());
+        }
+        let number = take_arguments(arguments).unwrap_or_default().into_iter().find_map(|argument| match argument {
+            Argument::New(number) | Argument::Object(number) | Argument::End(number) => Some(number),
+            _ => None,
+        });
+        let Some(number) = number else { return Ok(()) };
+        if matches!(way, Some(Way::End | Way::Drop)) {
+            self.memory.release(self.objects.remove(&number).unwrap_or(0));
+        } else if !self.objects.contains_key(&number) {
+            let bytes = OBJECT_BYTES + arguments.len() as u64;
+            self.memory.charge(bytes)?;
+            self.objects.insert(number, bytes);
+        }
+        Ok(())
+    }
+
+    /// Charges a recorded call, instead of the one that had its number before.
+    pub fn charge_recording(&mut self, recording: u64, arguments: usize) -> Result<(), Failure> {
+        let bytes = OBJECT_BYTES + 2 * arguments as u64;
+        self.memory.charge(bytes)?;
+        self.memory.release(self.recordings.insert(recording, bytes).unwrap_or(0));
+        Ok(())
+    }
+
+    /// A recorded call is forgotten.
+    pub fn release_recording(&mut self, recording: u64) {
+        self.memory.release(self.recordings.remove(&recording).unwrap_or(0));
+    }
+
+    /// Why the session cannot go on, where this process has more memory than its lease and its accounts explain.
+    pub fn takes_too_much(&self) -> Option<String> {
+        // Of a real driver it is not known what it takes for itself.
+        if self.device.backing().is_some() {
+            return None;
+        }
+        let (has, may) = self.memory.is_beyond()?;
+        let (has, may) = (has >> 20, may >> 20);
+        Some(format!("the session ended: it takes {has} MiB of the GPU server's own memory and may take {may} MiB"))
+    }
+
+    /// Tells the client of a failure that no call waits for.
+    pub fn send_async_error(&self, failure: &Failure) {
+        send_async_error(&self.outbox, 0, failure);
     }
 
     /// Free and total bytes of the lease: idle credit counts as free, it can be recalled.
@@ -220,6 +379,7 @@ impl Session {
             self.ledger.set_sm_active(self.lease.slot, active.as_nanos() as u64);
         }
         self.settle_backing(0);
+        self.memory.settle_queue(self.device.queued_bytes());
     }
 
     /// Writes down how many bytes of the device lie behind what the process holds, and so many that it is about to take.
@@ -258,7 +418,7 @@ impl Session {
             return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, "the allocation is larger than this process's credit"));
         }
         self.settle_backing(bytes + 2 * BACKING_BYTES);
-        let made = self.active()?.alloc(address, bytes).map_err(failure);
+        let made = self.make(ALLOCATION_BYTES, |device| device.alloc(address, bytes));
         self.settle_backing(0);
         made?;
         self.allocations.insert(address, bytes);
@@ -270,7 +430,7 @@ impl Session {
     pub fn free(&mut self, address: u64) -> Result<(), Failure> {
         let bytes = self.allocations.get(&address).copied();
         let bytes = bytes.ok_or_else(|| Failure::new(cuda::ERROR_INVALID_VALUE, "nothing is allocated there"))?;
-        self.device.free(address, Box::new(|_| {})).map_err(failure)?;
+        self.unmake(ALLOCATION_BYTES, |device| device.free(address, Box::new(|_| {})))?;
         self.allocations.remove(&address);
         self.set_allocated(self.allocated - bytes);
         Ok(())
@@ -285,7 +445,7 @@ impl Session {
             return Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the memory's handle is already in use"));
         }
         self.settle_backing(bytes);
-        let made = self.active()?.create_physical(handle, bytes).map_err(failure);
+        let made = self.make(ALLOCATION_BYTES, |device| device.create_physical(handle, bytes));
         self.settle_backing(0);
         made?;
         self.physical.insert(handle, bytes);
@@ -297,7 +457,7 @@ impl Session {
     pub fn release_physical(&mut self, handle: u64) -> Result<(), Failure> {
         let bytes = self.physical.get(&handle).copied();
         let bytes = bytes.ok_or_else(|| Failure::new(cuda::ERROR_INVALID_VALUE, "there is no such memory"))?;
-        self.device.release_physical(handle).map_err(failure)?;
+        self.unmake(ALLOCATION_BYTES, |device| device.release_physical(handle))?;
         self.physical.remove(&handle);
         self.set_allocated(self.allocated - bytes);
         Ok(())
@@ -598,6 +758,7 @@ impl Session {
         self.lease = lease;
         self.ledger.set_client(self.lease.slot, self.client);
         self.gate.sit(Arc::clone(&self.ledger), self.lease.slot);
+        self.memory.sit(Arc::clone(&self.ledger), self.lease.slot);
         self.credit = self.allocated;
         self.phase = Phase::Active;
         self.ledger.set_memory(self.lease.slot, held);

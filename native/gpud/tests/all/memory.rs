@@ -1,9 +1,10 @@
 //! What gpud takes of its host's memory beside what it lends.
 
 use crate::support::{ADD_ONE, Client, Gpud, PATIENCE};
-use sluice_protocol::control::AsyncError;
+use sluice_protocol::control::{AsyncError, HostReached};
+use sluice_protocol::graph::{GraphNode, GraphWork};
 use sluice_protocol::messages as m;
-use sluice_protocol::{Reader, Wire, opcode};
+use sluice_protocol::{Reader, Wire, cuda, opcode};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -114,7 +115,7 @@ fn a_client_that_acknowledges_nothing_is_ended_with_a_reason() {
         assert!(copies < 20, "{copies} copies were kept, {most} bytes");
     };
     println!("ended after {copies} copies of 48 MiB, with at most {} MiB", most / MIB);
-    assert!(told.text.contains("left 256 MiB of answers unacknowledged"), "{}", told.text);
+    assert!(told.text.contains("MiB of answers unacknowledged"), "{}", told.text);
     assert!(most < LENT + 450 * MIB, "{most} bytes");
     assert!(client.next().is_err(), "the session goes on");
     let deadline = Instant::now() + PATIENCE;
@@ -153,6 +154,91 @@ fn a_client_that_asks_far_ahead_and_acknowledges_gets_everything() {
     println!("at most {} MiB for {} MiB of answers", most / MIB, COPIES * COPY / MIB);
     assert!(most < 100 * MIB, "{most} bytes");
     client.call(&m::ContextSynchronize).expect("the session goes on");
+}
+
+/// A lease of 64 MiB may have 528 MiB of the host's memory; a stream counts 16 KiB of it.
+#[test]
+fn streams_and_events_without_number_are_out_of_memory() {
+    let gpud = Gpud::start(&[]);
+    let mut client = gpud.connect("lea-1", LENT);
+    let mut other = gpud.connect("lea-2", LENT);
+    for stream in 0..40_000 {
+        client.send(&m::StreamCreate { stream: 16 + stream, flags: 1, priority: 0 });
+    }
+    let error = client.async_error();
+    assert_eq!(error.code, cuda::ERROR_OUT_OF_MEMORY);
+    assert!(error.text.contains("528 MiB of the GPU server's own memory"), "{}", error.text);
+    assert_eq!(client.call(&m::ContextSynchronize).expect_err("told").code, cuda::ERROR_OUT_OF_MEMORY);
+    // Nor is there room for one of its siblings, while another lease has its own.
+    let mut sibling = gpud.connect("lea-1", LENT);
+    for event in 0..5_000 {
+        sibling.send(&m::EventCreate { event: 16 + event, flags: 2 });
+    }
+    assert_eq!(sibling.async_error().code, cuda::ERROR_OUT_OF_MEMORY);
+    other.send(&m::EventCreate { event: 16, flags: 2 });
+    other.call(&m::ContextSynchronize).expect("another account");
+    // What is ended makes room.
+    for stream in 0..1_000 {
+        client.send(&m::StreamDestroy { stream: 16 + stream });
+    }
+    client.send(&m::EventCreate { event: 1 << 20, flags: 2 });
+    client.call(&m::ContextSynchronize).expect("there is room");
+}
+
+#[test]
+fn graphs_without_number_are_out_of_memory() {
+    let gpud = Gpud::start(&[]);
+    let mut client = gpud.connect("lea-1", LENT);
+    let node = || GraphNode { after: vec![], enabled: true, work: GraphWork::Empty };
+    let refused = (0..500).find_map(|graph| {
+        let nodes = (0..10_000).map(|_| node()).collect();
+        client.call(&m::GraphInstantiate { graph: 16 + graph, flags: 0, nodes }).err()
+    });
+    assert_eq!(refused.expect("500 graphs of 10,000 nodes").code, cuda::ERROR_OUT_OF_MEMORY);
+    client.send(&m::GraphDestroy { graph: 16 });
+    client.call(&m::GraphInstantiate { graph: 16, flags: 0, nodes: vec![node()] }).expect("there is room");
+}
+
+/// A short kernel takes forty times as much memory as its text.
+#[test]
+fn modules_of_many_kernels_are_out_of_memory() {
+    let gpud = Gpud::start(&[]);
+    let mut client = gpud.connect("lea-1", LENT);
+    let mut ptx = ".version 7.5\n.target sm_75\n.address_size 64\n".to_owned();
+    (0..100_000).for_each(|number| ptx += &format!(".visible .entry k{number}() {{ ret; }}\n"));
+    let refused = (0..4).find_map(|module| client.load(16 + module, &ptx).err());
+    assert_eq!(refused.expect("400,000 kernels").code, cuda::ERROR_OUT_OF_MEMORY);
+    client.send(&m::ModuleUnload { module: 16 });
+    client.load(20, ADD_ONE).expect("there is room");
+}
+
+/// A host function that does not return keeps everything behind it in the queue.
+#[test]
+fn work_that_is_queued_without_end_is_out_of_memory() {
+    const COPY: u64 = 4 * MIB;
+    let gpud = Gpud::start(&[]);
+    let worker = gpud.next_worker();
+    let mut client = gpud.connect("lea-1", LENT);
+    let data = client.alloc(COPY).expect("fits");
+    client.send(&m::HostFunction { function: 7, stream: 0 });
+    let reached = HostReached::take(&mut Reader::new(&client.notice(opcode::HOST_REACHED).payload)).expect("a notice");
+    let bytes = vec![3; COPY as usize];
+    (0..300).for_each(|_| client.write(data, &bytes));
+    let error = client.async_error();
+    assert_eq!(error.code, cuda::ERROR_OUT_OF_MEMORY);
+    assert!(held(&[worker]) < 1000 * MIB, "{} bytes", held(&[worker]));
+    client.send(&m::HostReturned { ticket: reached.ticket });
+    assert_eq!(client.call(&m::ContextSynchronize).expect_err("told").code, cuda::ERROR_OUT_OF_MEMORY);
+    assert_eq!(client.read(data, 4).expect("the session goes on"), [3; 4]);
+}
+
+#[test]
+fn a_launch_with_more_parameters_than_a_kernel_takes_is_refused() {
+    let gpud = Gpud::start(&[]);
+    let mut client = gpud.connect("lea-1", LENT);
+    client.load(1, ADD_ONE).expect("loaded");
+    client.launch(1, 1, 256, &vec![0; 1 << 20]);
+    assert_eq!(client.async_error().code, cuda::ERROR_INVALID_VALUE);
 }
 
 /// The memory of a client that has gone without a word is another's of its lease as soon as that needs it; a client that
