@@ -86,6 +86,11 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::passing::Channel;
+    use crate::supervisor::pool::{Seat, Worker};
+    use std::process::Command;
+    use std::sync::Arc;
+    use std::time::Instant;
 
     const GIB: u64 = 1 << 30;
 
@@ -106,6 +111,49 @@ mod tests {
                 leases as usize * Places::default().of_lease(1000 / leases, 80 * GIB / u64::from(leases), 80 * GIB);
             assert!(all <= MOST_ON_A_DEVICE, "{leases} leases have {all} places");
         }
+    }
+
+    fn claims(lease: &str) -> Claims {
+        let claims = serde_json::json!({
+            "iss": "", "aud": "", "sub": "ws-1", "jti": "", "iat": 0, "exp": 0, "sid": "", "cnf": {"ed25519": ""},
+            "lease": {"id": lease, "epoch": 1, "deviceUuid": "GPU-1", "milli": 1, "memoryBytes": 0, "gpuType": "soft",
+                      "expiresAt": 0},
+        });
+        serde_json::from_value(claims).expect("claims")
+    }
+
+    fn add(pool: &mut Pool, lease: &str, pid: u32) -> WorkerId {
+        let (channel, _far) = Channel::pair().expect("a pair");
+        let seat = Seat { lease_id: lease.to_owned(), session_id: String::new(), slot: 0 };
+        let id = pool.new_worker_id();
+        pool.workers.insert(id, Worker::new(Arc::new(channel), pid, &claims(lease), [0; 32], seat));
+        id
+    }
+
+    #[test]
+    fn a_process_whose_client_is_gone_gives_its_place_up() {
+        let mut child = Command::new("sleep").arg("100").spawn().expect("a process");
+        let mut pool = Pool::default();
+        let ids: Vec<WorkerId> = (0..LEAST_OF_A_LEASE).map(|_| add(&mut pool, "lea-1", child.id())).collect();
+        assert!(pool.check_places(&claims("lea-2"), None).is_ok(), "another lease has its own");
+        assert!(pool.check_places(&claims("lea-1"), Some(ids[0])).is_ok(), "the client begins anew");
+        let (code, text) = pool.check_places(&claims("lea-1"), None).expect_err("full");
+        assert!(code == RefusedCode::Unavailable && text.contains("4 client processes"), "{text}");
+        let away = |time| Instant::now().checked_sub(time);
+        pool.workers.get_mut(&ids[1]).expect("there").away = away(GONE_TIME / 2);
+        assert!(pool.check_places(&claims("lea-1"), None).is_err(), "its client may come back");
+        pool.workers.get_mut(&ids[1]).expect("there").away = away(GONE_TIME);
+        assert!(pool.check_places(&claims("lea-1"), None).is_ok());
+        assert!(!child.wait().expect("ended").success());
+    }
+
+    #[test]
+    fn a_workspace_parks_no_more_processes_than_a_lease_has() {
+        let mut pool = Pool::default();
+        let ids: Vec<WorkerId> = (0..MOST_PARKED).map(|lease| add(&mut pool, &format!("lea-{lease}"), 0)).collect();
+        assert_eq!(pool.places_to_park("ws-1"), MOST_PARKED, "none is parked");
+        ids.iter().for_each(|id| pool.workers.get_mut(id).expect("there").parked = true);
+        assert_eq!((pool.places_to_park("ws-1"), pool.places_to_park("ws-2")), (0, MOST_PARKED));
     }
 
     #[test]
