@@ -40,8 +40,10 @@ use window::ArenaWindow;
 const LIGHT_BYTES: u64 = 1 << 20;
 /// Queued host data count as one operation for so many bytes: 256 MiB fill the backlog.
 const BYTES_PER_OPERATION: u64 = 4 << 10;
-/// A module takes this many times the length of its PTX.
+/// A module takes this many times the length of its PTX, twice what was measured,
 const IMAGE_FACTOR: u64 = 8;
+/// and so many bytes for each function, which may be 40 bytes long.
+const FUNCTION_BYTES: u64 = 2 << 10;
 /// Bytes of the host that a queued operation counts besides its data.
 const OPERATION_BYTES: u64 = 512;
 /// Shared memory that a block has without asking for more.
@@ -564,7 +566,10 @@ impl Device for SoftDevice {
 
     /// Text of PTX, also of some that is packed, is kept parsed and compiled.
     fn module_bytes(&self, image: &[u8]) -> u64 {
-        IMAGE_FACTOR * image::ptx_of(image).map_or(image.len(), |ptx| ptx.len()) as u64
+        // What cannot be unpacked is not loaded either.
+        let Ok(ptx) = image::ptx_of(image) else { return 0 };
+        let count = |word: &[u8]| ptx.windows(word.len()).filter(|text| *text == word).count() as u64;
+        IMAGE_FACTOR * ptx.len() as u64 + FUNCTION_BYTES * (count(b".entry") + count(b".func"))
     }
 
     fn check_ptx(&self, ptx: &[u8]) -> CudaResult<()> {

@@ -199,6 +199,19 @@ fn graphs_without_number_are_out_of_memory() {
     client.call(&m::GraphInstantiate { graph: 16, flags: 0, nodes: vec![node()] }).expect("there is room");
 }
 
+/// A short kernel takes forty times as much memory as its text.
+#[test]
+fn modules_of_many_kernels_are_out_of_memory() {
+    let gpud = Gpud::start(&[]);
+    let mut client = gpud.connect("lea-1", LENT);
+    let mut ptx = ".version 7.5\n.target sm_75\n.address_size 64\n".to_owned();
+    (0..100_000).for_each(|number| ptx += &format!(".visible .entry k{number}() {{ ret; }}\n"));
+    let refused = (0..4).find_map(|module| client.load(16 + module, &ptx).err());
+    assert_eq!(refused.expect("400,000 kernels").code, cuda::ERROR_OUT_OF_MEMORY);
+    client.send(&m::ModuleUnload { module: 16 });
+    client.load(20, ADD_ONE).expect("there is room");
+}
+
 /// A host function that does not return keeps everything behind it in the queue.
 #[test]
 fn work_that_is_queued_without_end_is_out_of_memory() {
