@@ -31,6 +31,9 @@ const LARGEST_TMP_BYTES = 10 * GIB;
 /** Largest `/dev/shm` of a sandbox without a size, as builds have it. */
 export const DEFAULT_SHM_BYTES = GIB;
 
+/** Limit of a workspace's files on disk: home, packages and `/var/tmp`. */
+export const DEFAULT_FILES_BYTES = 100 * GIB;
+
 /** Size of a workspace without one: two cores and 4 GiB, or what the machine has. */
 export function defaultSize(): Size {
   return {

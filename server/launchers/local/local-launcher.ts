@@ -4,10 +4,9 @@
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import { type ReadFileSystem, readDisk } from "#server/disk.ts";
 import { egressFolder } from "#server/egress/egress-folder.ts";
 import { unixEndpoint } from "#server/jupyter/endpoint.ts";
@@ -42,9 +41,11 @@ import {
 import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import { type BuiltEnvironment, environmentForWorkspace, environmentState } from "./environment.ts";
+import { FilesWatch, type WatchedFiles } from "./files-watch.ts";
 import { asRestarted, dropLimitRecord, endedSentence, readLimitRecord } from "./limit-record.ts";
 import { LimitWatch, type Watched } from "./limit-watch.ts";
-import { defaultSize, limitsOf } from "./limits.ts";
+import { DEFAULT_FILES_BYTES, defaultSize, limitsOf } from "./limits.ts";
+import { isFromBefore, type LocalHandle, readHandle } from "./local-handle.ts";
 import { layDefinition } from "./lock-definition.ts";
 import { brokerFolder, FORWARDER, FORWARDER_INSIDE, INSIDE, wayOutCommand } from "./network.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
@@ -71,39 +72,20 @@ const NICENESS = 5;
 
 const LOG_TAIL_BYTES = 65_536;
 
-/** A field added later needs a default: what an older version started must be found and ended by this one. */
-const handleSchema = z.object({
-  launcher: z.literal("local"),
-  generation: z.int(),
-  /** The sandbox's first process; when it ends, the kernel ends all others in it. */
-  pid: z.int().positive(),
-  startTime: z.int(),
-  /** The Unix socket that its Jupyter server listens on, on the host. */
-  socket: z.string().default(""),
-  isolated: z.boolean(),
-  /** Undefined for what an older version started: no limit holds for it. */
-  limits: z
-    .object({
-      memoryBytes: z.number(),
-      tasks: z.number(),
-      /** File systems in memory, by device number. */
-      memoryFileSystems: z.record(z.string(), z.number()),
-    })
-    .optional(),
-  /** Control group that holds the workspace to its limits; without one the limit watch does. */
-  group: z.string().optional(),
-  /** The environment's folder, which must stay while this runs; older handles do not name it. */
-  environment: z.string().default(""),
-});
-type LocalHandle = z.infer<typeof handleSchema>;
-
-export type LocalLauncherOptions = { stateDir: string; wheel: string | undefined; readFileSystem?: ReadFileSystem };
+export type LocalLauncherOptions = {
+  stateDir: string;
+  wheel: string | undefined;
+  /** Limit of a workspace's files on disk; `DEFAULT_FILES_BYTES`. */
+  filesBytes?: number;
+  readFileSystem?: ReadFileSystem;
+};
 
 export class LocalLauncher implements Launcher {
   readonly name = "local";
   /** They share this machine: more at once make every one of them slower. */
   readonly startsAtOnce = 4;
   readonly #options: LocalLauncherOptions;
+  #filesWatch: FilesWatch | undefined;
   #prepared: ReturnType<typeof prepareControlGroups> | undefined;
 
   constructor(options: LocalLauncherOptions) {
@@ -117,7 +99,8 @@ export class LocalLauncher implements Launcher {
   }
 
   async limits(): Promise<EnforcedLimits> {
-    return enforcedLimits({ groups: await this.#groups, mode: probeSandbox().mode });
+    const isWatching = this.#filesWatch !== undefined;
+    return enforcedLimits({ groups: await this.#groups, mode: probeSandbox().mode, isWatching });
   }
 
   async isolation(): Promise<Isolation> {
@@ -170,7 +153,8 @@ export class LocalLauncher implements Launcher {
     const limited = await readLimitRecord(this.#paths(id).limit, handle.generation);
     if (alive) {
       const restarted = limited?.ended === "process" ? asRestarted(limited) : undefined;
-      return { state: "running", ...asRunning(handle), ...(restarted && { restarted }) };
+      const news = this.#filesWatch?.newsOf(id);
+      return { state: "running", ...asRunning(handle), ...(news && { news }), ...(restarted && { restarted }) };
     }
     if (handle.group !== undefined && handle.limits !== undefined && (await ranOutOfMemory(handle.group))) {
       return { state: "stopped", reason: endedSentence("memory", handle.limits) };
@@ -183,7 +167,10 @@ export class LocalLauncher implements Launcher {
     const paths = this.#paths(id);
     const handle = await readHandle(paths);
     if (handle !== undefined) await end(handle);
-    if (handle?.group !== undefined) await removeGroup(handle.group);
+    // A start that was cut off has left a group without a handle.
+    const groups = await this.#groups;
+    const group = handle?.group ?? ("folder" in groups ? path.join(groups.folder, id) : undefined);
+    if (group !== undefined) await removeGroup(group);
     // A start that was cut off between its process and its handle has nothing that finds it but its log's owner.
     if (existsSync(paths.handle)) await rename(paths.handle, `${paths.handle}.ended`);
   }
@@ -211,21 +198,32 @@ export class LocalLauncher implements Launcher {
   }
 
   watchLimits(log: Logger): { stop: () => Promise<void> } {
-    return new LimitWatch(async () => await this.#watched(), log);
+    const limitWatch = new LimitWatch(
+      async () => (await this.#limited()).filter(({ group }) => group === undefined),
+      log,
+    );
+    const filesWatch = new FilesWatch(
+      async () => (await this.#limited()).map(({ id, folders }) => ({ id, folders })),
+      this.#options.filesBytes ?? DEFAULT_FILES_BYTES,
+      log,
+    );
+    this.#filesWatch = filesWatch;
+    return { stop: async () => void (await Promise.all([limitWatch.stop(), filesWatch.stop()])) };
   }
 
   /** Workspaces with a handle; the watch itself finds out whether one still runs. */
-  async #watched(): Promise<Watched[]> {
+  async #limited(): Promise<(Watched & WatchedFiles & { group: string | undefined })[]> {
     const ids = await readdir(path.join(this.#options.stateDir, "workspaces")).catch(() => []);
-    const watched: Watched[] = [];
+    const watched: (Watched & WatchedFiles & { group: string | undefined })[] = [];
     for (const id of ids.filter(isWorkspaceId)) {
       const paths = this.#paths(id);
       const handle = await readHandle(paths).catch(() => undefined);
-      if (handle?.limits === undefined || handle.group !== undefined) continue;
-      const { generation, isolated, limits } = handle;
+      if (handle?.limits === undefined) continue;
+      const { generation, isolated, limits, group } = handle;
       watched.push({
         ...{ id, generation, isolated, first: handle, limits, recordFile: paths.limit },
         memoryFileSystems: limits.memoryFileSystems,
+        ...{ group, folders: [paths.home, paths.packages, paths.tmp] },
       });
     }
     return watched;
@@ -415,21 +413,6 @@ async function readTail(name: string): Promise<string> {
   } finally {
     await file.close();
   }
-}
-
-/** Only a missing file means that nothing runs; one that cannot be understood may stand for processes that do. */
-async function readHandle(paths: WorkspacePaths): Promise<LocalHandle | undefined> {
-  try {
-    return handleSchema.parse(JSON.parse(await readFile(paths.handle, "utf8")));
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new Error(`Whether the workspace runs is unknown: ${paths.handle} cannot be read.`, { cause: error });
-  }
-}
-
-/** Started by a version that had its servers listen on TCP ports of the host; it is found only to be ended. */
-function isFromBefore({ socket }: LocalHandle): boolean {
-  return socket === "";
 }
 
 function asRunning(handle: LocalHandle): RunningWorkspace {
