@@ -40,6 +40,7 @@ async function main(): Promise<void> {
   const watch = startWorkspaceWatch(database, { launchers, log: logger("workspace-watch") });
   // Folders lie on the machine of the local launcher.
   const measuring = launchers.has("local") ? startDatasetMeasuring(database, logger("datasets")) : undefined;
+  const limits = [...launchers.values()].map((launcher) => launcher.watchLimits?.(logger("limits")));
   const checks = startEnvironmentChecks(database, logger("environment-checks"));
   process.stdout.write(`${JSON.stringify({ ready: "broker", port: broker.port })}\n`);
 
@@ -56,6 +57,7 @@ async function main(): Promise<void> {
       cluster?.stop(),
       measuring?.stop(),
       checks.stop(),
+      ...limits.map((each) => each?.stop()),
       broker.stop(),
     ])
       .then(async () => await database.close())

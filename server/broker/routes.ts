@@ -149,8 +149,9 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
         await answersSoon(ctx.db);
         const found = await Promise.all(
           [...launchers.values()].map(async (each) => {
-            const refusal = await each.refusal?.();
-            return { name: each.name, ...(await each.isolation()), ...(refusal && { refusal }) };
+            const [refusal, limits] = await Promise.all([each.refusal?.(), each.limits?.()]);
+            const isolation = await each.isolation();
+            return { name: each.name, ...isolation, ...(refusal && { refusal }), ...(limits && { limits }) };
           }),
         );
         return { status: "ok", version: VERSION, launchers: found };

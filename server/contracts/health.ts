@@ -27,6 +27,8 @@ export const processHealth = z.object({
         reason: z.string().optional(),
         /** Why no new workspace starts there. */
         refusal: z.object({ happened: z.string(), next: z.string() }).optional(),
+        /** Which limits hold for workspaces there, and by what. */
+        limits: z.object({ by: z.enum(["control-group", "watch", "none"]), sentence: z.string() }).optional(),
       }),
     )
     .optional(),

@@ -15,7 +15,7 @@ export async function capacityOf(launcher: string): Promise<CustomSize | undefin
 }
 
 /** What the machine has, or the container that we run in. */
-function thisMachinesMemory(): number {
+export function thisMachinesMemory(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }

@@ -14,12 +14,12 @@ export async function configuredLaunchers(options: Options): Promise<Map<string,
 }
 
 async function load(name: string, { egressPolicyOf }: Options): Promise<Launcher> {
-  const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel } = env();
+  const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel, SLUICE_WORKSPACE_FILES_GIB: filesGib } = env();
   switch (name) {
     case "local": {
       const { LocalLauncher, prepareStateDir } = await import("./local/local-launcher.ts");
       await prepareStateDir(stateDir);
-      return new LocalLauncher({ stateDir, wheel });
+      return new LocalLauncher({ stateDir, wheel, filesBytes: filesGib * 1024 ** 3 });
     }
     case "kubernetes": {
       const settings = await clusterSettings();

@@ -4,6 +4,7 @@
  */
 
 import type { DatasetSource } from "#server/contracts/dataset.ts";
+import type { Logger } from "#server/log.ts";
 
 /** The steps of a start that a launcher takes part in, in the order in which people see them. */
 export type LaunchStep = "environment" | "sandbox" | "pod" | "jupyter";
@@ -83,12 +84,15 @@ export type PlaceNews = {
   movesAfterMs?: number;
 };
 
-/** Its server ended by itself and runs again in the same place, without what was in memory. */
+/** Something of a workspace ended by itself; the workspace runs in the same place, without what was in memory. */
 export type Restarted = {
   /** When it ended. */
   at: Date;
-  /** What ended it: too little memory, its machine or what runs containers there, or it did. */
-  cause: "memory" | "machine" | "itself";
+  /**
+   * Cause of the server's end: too little memory, its machine or what runs containers there, or the server itself.
+   * `program`: the server stayed, and one program was ended for memory.
+   */
+  cause: "memory" | "machine" | "itself" | "program";
   /** What happened, what is lost, and what to do. */
   sentence: string;
 };
@@ -101,6 +105,9 @@ export type Observation =
 
 /** Whether workspaces are kept apart; when not, `reason` says what is missing, for page and log. */
 export type Isolation = { isolated: true } | { isolated: false; reason: string };
+
+/** Which limits hold for workspaces and what enforces them, a sentence for the health page. */
+export type EnforcedLimits = { by: "control-group" | "watch" | "none"; sentence: string };
 
 /** Why no new workspace starts for now: what happened, then what to do. Sentences for a person. */
 export type Refusal = { happened: string; next: string };
@@ -154,6 +161,10 @@ export interface Launcher {
   ): Promise<Prefetched | undefined>;
   /** Measures these workspaces; those that do not run, or that it cannot see into, are left out. */
   usage(ids: readonly string[]): Promise<Map<string, Usage>>;
+  /** How limits of workspaces are enforced. Missing where a cluster does. */
+  limits?(): Promise<EnforcedLimits>;
+  /** Holds running workspaces to their limits until it is stopped. Missing where something else does. */
+  watchLimits?(log: Logger): { stop: () => Promise<void> };
   /** The last lines of its output. */
   logs(id: string, lines: number): Promise<string[]>;
   /**

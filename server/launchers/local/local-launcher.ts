@@ -4,16 +4,16 @@
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, open, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import { type ReadFileSystem, readDisk } from "#server/disk.ts";
 import { egressFolder } from "#server/egress/egress-folder.ts";
 import { unixEndpoint } from "#server/jupyter/endpoint.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import {
   type DatasetMount,
+  type EnforcedLimits,
   type Isolation,
   type Launcher,
   LaunchRefused,
@@ -26,10 +26,26 @@ import {
   type WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
+import type { Logger } from "#server/log.ts";
 import { formatBytes } from "#server/scheduler/amount.ts";
 import { shortFolder } from "#server/short-folder.ts";
+import {
+  type ControlGroups,
+  inGroup,
+  makeGroup,
+  placeOfBroker,
+  prepareControlGroups,
+  ranOutOfMemory,
+  removeGroup,
+} from "./control-groups.ts";
 import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
+import { enforcedLimits } from "./enforced-limits.ts";
 import { type BuiltEnvironment, environmentForWorkspace, environmentState } from "./environment.ts";
+import { FilesWatch, type WatchedFiles } from "./files-watch.ts";
+import { asRestarted, dropLimitRecord, endedSentence, readLimitRecord } from "./limit-record.ts";
+import { LimitWatch, type Watched } from "./limit-watch.ts";
+import { DEFAULT_FILES_BYTES, defaultSize, limitsOf } from "./limits.ts";
+import { isFromBefore, type LocalHandle, readHandle } from "./local-handle.ts";
 import { layDefinition } from "./lock-definition.ts";
 import { brokerFolder, FORWARDER, FORWARDER_INSIDE, forwardCommand, INSIDE } from "./network.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
@@ -38,45 +54,53 @@ import { usageOfTrees } from "./usage.ts";
 import { workspaceEnvironment } from "./workspace-environment.ts";
 import {
   hostLayout,
+  isWorkspaceId,
   JUPYTER_CONFIG,
   prepareFiles,
   removeFiles,
   type WorkspacePaths,
   workspacePaths,
 } from "./workspace-files.ts";
+import { memoryFileSystems } from "./workspace-memory.ts";
 
 const INIT = path.join(import.meta.dirname, "init.sh");
 
 /** How long a server may take to end by itself before everything in its sandbox is killed. */
 const STOP_GRACE_MS = 8_000;
 
+const NICENESS = 5;
+
 const LOG_TAIL_BYTES = 65_536;
 
-/** A field added later needs a default: what an older version started must be found and ended by this one. */
-const handleSchema = z.object({
-  launcher: z.literal("local"),
-  generation: z.int(),
-  /** The sandbox's first process; when it ends, the kernel ends all others in it. */
-  pid: z.int().positive(),
-  startTime: z.int(),
-  /** The Unix socket that its Jupyter server listens on, on the host. */
-  socket: z.string().default(""),
-  isolated: z.boolean(),
-  /** The environment's folder, which must stay while this runs; older handles do not name it. */
-  environment: z.string().default(""),
-});
-type LocalHandle = z.infer<typeof handleSchema>;
-
-export type LocalLauncherOptions = { stateDir: string; wheel: string | undefined; readFileSystem?: ReadFileSystem };
+export type LocalLauncherOptions = {
+  stateDir: string;
+  wheel: string | undefined;
+  /** Limit of a workspace's files on disk; `DEFAULT_FILES_BYTES`. */
+  filesBytes?: number;
+  readFileSystem?: ReadFileSystem;
+};
 
 export class LocalLauncher implements Launcher {
   readonly name = "local";
   /** They share this machine: more at once make every one of them slower. */
   readonly startsAtOnce = 4;
   readonly #options: LocalLauncherOptions;
+  #filesWatch: FilesWatch | undefined;
+  #prepared: ReturnType<typeof prepareControlGroups> | undefined;
 
   constructor(options: LocalLauncherOptions) {
     this.#options = options;
+  }
+
+  /** Tried once: a group that is handed to us later takes a restart of the broker. */
+  get #groups(): ReturnType<typeof prepareControlGroups> {
+    this.#prepared ??= prepareControlGroups(placeOfBroker());
+    return this.#prepared;
+  }
+
+  async limits(): Promise<EnforcedLimits> {
+    const isWatching = this.#filesWatch !== undefined;
+    return enforcedLimits({ groups: await this.#groups, mode: probeSandbox().mode, isWatching });
   }
 
   async isolation(): Promise<Isolation> {
@@ -112,7 +136,9 @@ export class LocalLauncher implements Launcher {
     if (mode === undefined && datasets.some(({ writable }) => !writable)) {
       report.log("sandbox", "Datasets are links here: nothing keeps a program from changing the files behind them");
     }
-    const handle = await start({ spec, paths, environment, mode, datasets });
+    await dropLimitRecord(paths.limit);
+    const groups = await this.#groups;
+    const handle = await start({ spec, paths, environment, mode, datasets, groups });
     report.done("sandbox", mode === undefined ? "Started without a sandbox" : "The sandbox runs");
     return asRunning(handle);
   }
@@ -124,7 +150,16 @@ export class LocalLauncher implements Launcher {
     if (alive && isFromBefore(handle)) {
       return { state: "stopped", reason: "An older version of Sluice has started it. Start it again." };
     }
-    if (alive) return { state: "running", ...asRunning(handle) };
+    const limited = await readLimitRecord(this.#paths(id).limit, handle.generation);
+    if (alive) {
+      const restarted = limited?.ended === "process" ? asRestarted(limited) : undefined;
+      const news = this.#filesWatch?.newsOf(id);
+      return { state: "running", ...asRunning(handle), ...(news && { news }), ...(restarted && { restarted }) };
+    }
+    if (handle.group !== undefined && handle.limits !== undefined && (await ranOutOfMemory(handle.group))) {
+      return { state: "stopped", reason: endedSentence("memory", handle.limits) };
+    }
+    if (limited?.ended === "workspace") return { state: "stopped", reason: limited.sentence };
     return { state: "stopped", reason: "The Jupyter server of this workspace ended by itself." };
   }
 
@@ -132,6 +167,10 @@ export class LocalLauncher implements Launcher {
     const paths = this.#paths(id);
     const handle = await readHandle(paths);
     if (handle !== undefined) await end(handle);
+    // A start that was cut off has left a group without a handle.
+    const groups = await this.#groups;
+    const group = handle?.group ?? ("folder" in groups ? path.join(groups.folder, id) : undefined);
+    if (group !== undefined) await removeGroup(group);
     // A start that was cut off between its process and its handle has nothing that finds it but its log's owner.
     if (existsSync(paths.handle)) await rename(paths.handle, `${paths.handle}.ended`);
   }
@@ -155,7 +194,39 @@ export class LocalLauncher implements Launcher {
       const handle = await readHandle(this.#paths(id)).catch(() => undefined);
       if (handle !== undefined) starts.set(id, handle);
     }
-    return await usageOfTrees(starts);
+    return usageOfTrees(starts);
+  }
+
+  watchLimits(log: Logger): { stop: () => Promise<void> } {
+    const limitWatch = new LimitWatch(
+      async () => (await this.#limited()).filter(({ group }) => group === undefined),
+      log,
+    );
+    const filesWatch = new FilesWatch(
+      async () => (await this.#limited()).map(({ id, folders }) => ({ id, folders })),
+      this.#options.filesBytes ?? DEFAULT_FILES_BYTES,
+      log,
+    );
+    this.#filesWatch = filesWatch;
+    return { stop: async () => void (await Promise.all([limitWatch.stop(), filesWatch.stop()])) };
+  }
+
+  /** Workspaces with a handle; the watch itself finds out whether one still runs. */
+  async #limited(): Promise<(Watched & WatchedFiles & { group: string | undefined })[]> {
+    const ids = await readdir(path.join(this.#options.stateDir, "workspaces")).catch(() => []);
+    const watched: (Watched & WatchedFiles & { group: string | undefined })[] = [];
+    for (const id of ids.filter(isWorkspaceId)) {
+      const paths = this.#paths(id);
+      const handle = await readHandle(paths).catch(() => undefined);
+      if (handle?.limits === undefined) continue;
+      const { generation, isolated, limits, group } = handle;
+      watched.push({
+        ...{ id, generation, isolated, first: handle, limits, recordFile: paths.limit },
+        memoryFileSystems: limits.memoryFileSystems,
+        ...{ group, folders: [paths.home, paths.packages, paths.tmp] },
+      });
+    }
+    return watched;
   }
 
   async logs(id: string, lines: number): Promise<string[]> {
@@ -198,10 +269,15 @@ type StartInput = {
   environment: BuiltEnvironment;
   mode: SandboxMode | undefined;
   datasets: DatasetFolder[];
+  groups: ControlGroups | { missing: string };
 };
 
-async function start({ spec, paths, environment, mode, datasets }: StartInput): Promise<LocalHandle> {
-  const layout = mode === undefined ? hostLayout(paths, environment) : insideLayout;
+async function start(input: StartInput): Promise<LocalHandle> {
+  const { spec: asked, paths, environment, mode, datasets, groups } = input;
+  const spec = { ...asked, size: asked.size ?? defaultSize() };
+  const limits = limitsOf(spec.size);
+  // Installers unpack gigabytes into TMPDIR: `/tmp` is in memory and small, `/var/tmp` is on disk.
+  const layout = mode === undefined ? hostLayout(paths, environment) : { ...insideLayout, tmp: "/var/tmp" };
   const uid = workspaceUid(spec.id);
   const insideUid = mode?.userNamespace ? 1000 : uid;
   const owner = mode?.asRoot ? uid : undefined;
@@ -244,13 +320,20 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
     // Not in the home: the workspace could have laid a link there for the mount to follow.
     ...datasets.map(({ name, folder, writable }) => ({ from: folder, to: `${layout.datasets}/${name}`, writable })),
   ];
-  const [program = "unshare", ...args] =
+  const sandboxed =
     mode === undefined
       ? command
-      : sandboxCommand({ mode, root: paths.root, uid, mounts, python, command: command.with(1, INIT_INSIDE) });
+      : sandboxCommand({
+          ...{ mode, root: paths.root, uid, mounts, python, limits },
+          command: command.with(1, INIT_INSIDE),
+        });
 
   const log = await open(paths.log, "w", 0o600);
   try {
+    const group = "folder" in groups ? await makeGroup(groups, { id: spec.id, limits }) : undefined;
+    // Database, portal and GPU servers of this machine come first where no control group weighs processor time.
+    const [program = "nice", ...args] =
+      group === undefined ? ["nice", "-n", String(NICENESS), ...sandboxed] : inGroup(group, sandboxed);
     const child = spawn(program, args, {
       cwd: "/",
       detached: true,
@@ -272,6 +355,11 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
       ...first,
       socket: path.join(paths.run, socket),
       isolated: mode !== undefined,
+      limits: {
+        ...{ memoryBytes: limits.memoryBytes, tasks: limits.tasks },
+        memoryFileSystems: mode === undefined ? {} : memoryFileSystems(first.pid),
+      },
+      ...(group !== undefined && { group }),
       environment: path.basename(environment.path),
     };
     await writeFile(`${paths.handle}.new`, JSON.stringify(handle), { mode: 0o600, flush: true });
@@ -325,21 +413,6 @@ async function readTail(name: string): Promise<string> {
   } finally {
     await file.close();
   }
-}
-
-/** Only a missing file means that nothing runs; one that cannot be understood may stand for processes that do. */
-async function readHandle(paths: WorkspacePaths): Promise<LocalHandle | undefined> {
-  try {
-    return handleSchema.parse(JSON.parse(await readFile(paths.handle, "utf8")));
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new Error(`Whether the workspace runs is unknown: ${paths.handle} cannot be read.`, { cause: error });
-  }
-}
-
-/** Started by a version that had its servers listen on TCP ports of the host; it is found only to be ended. */
-function isFromBefore({ socket }: LocalHandle): boolean {
-  return socket === "";
 }
 
 function asRunning(handle: LocalHandle): RunningWorkspace {

@@ -1,15 +1,17 @@
 #!/bin/sh
 # Builds a workspace's own view of the machine and becomes the given command in it, without any privilege.
 # Runs as first process of new mount, pid, ipc and network namespaces, with the right to change them.
-# usage: sandbox.sh ROOT UID USERNS PYTHON OPERATION... -- COMMAND...
+# usage: sandbox.sh ROOT UID USERNS PYTHON TASKS SHM OPERATION... -- COMMAND...
 #   ROOT       an empty folder of the host that becomes the mount point of the new root
 #   UID        the host's user id to run as, or "same"
 #   USERNS     "yes": end in a user namespace of its own as user 1000
 #   PYTHON     an interpreter that starts the loopback where the system has no ip(8)
-#   OPERATION  ro SOURCE TARGET | rw SOURCE TARGET | link TEXT TARGET | dir TARGET
+#   TASKS      limit of processes and threads, or "any"
+#   SHM        bytes of /dev/shm, also the limit of System V shared memory
+#   OPERATION  ro SOURCE TARGET | rw SOURCE TARGET | tmpfs BYTES TARGET | link TEXT TARGET | dir TARGET
 set -eu
-root=$1 uid=$2 userns=$3 python=$4
-shift 4
+root=$1 uid=$2 userns=$3 python=$4 tasks=$5 shm=$6
+shift 6
 
 place() { # makes the mount point $2 for the source $1
   if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root${2%/*}" && : >"$root$2"; fi
@@ -17,6 +19,10 @@ place() { # makes the mount point $2 for the source $1
 read_only() {
   # A flag that the source's own mount has and that we may not drop must be named again.
   mount -o remount,bind,ro,nosuid,nodev "$1" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec "$1"
+}
+
+memory_files() { # a tmpfs of $1 bytes at $2; each file also costs the kernel about 1 KiB, outside the size
+  mount -t tmpfs -o "mode=1777,nosuid,nodev,size=$1,nr_inodes=$((1024 + $1 / 16384))" sluice "$2"
 }
 
 umask 022
@@ -33,6 +39,7 @@ while [ "$1" != "--" ]; do
       mount -o remount,bind,nosuid,nodev "$root$3" 2>/dev/null || mount -o remount,bind,nosuid,nodev,noexec "$root$3"
       shift 3
       ;;
+    tmpfs) mkdir -p "$root$3"; memory_files "$2" "$root$3"; shift 3 ;;
     link) mkdir -p "$root${3%/*}"; ln -s "$2" "$root$3"; shift 3 ;;
     dir) mkdir -p "$root$2"; shift 2 ;;
     *) echo "sandbox: unknown operation $1" >&2; exit 64 ;;
@@ -42,7 +49,7 @@ shift
 
 mkdir -p "$root/proc" "$root/dev"
 mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
-mount -t tmpfs -o mode=0755,nosuid,size=1m dev "$root/dev"
+mount -t tmpfs -o mode=0755,nosuid,size=1m,nr_inodes=256 dev "$root/dev"
 for name in null zero full random urandom tty; do
   : >"$root/dev/$name"
   mount --bind "/dev/$name" "$root/dev/$name"
@@ -51,7 +58,9 @@ done
 : >"$root/dev/nvidiactl"
 mkdir "$root/dev/pts" "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts "$root/dev/pts"
-mount -t tmpfs -o mode=1777,nosuid,nodev shm "$root/dev/shm"
+memory_files "$shm" "$root/dev/shm"
+# Pages of 4 KiB. Before Linux 6.9 only root may set the limit.
+(echo "$((shm / 4096))" >"$root/proc/sys/kernel/shmall") 2>/dev/null || true
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 ln -s /proc/self/fd/0 "$root/dev/stdin"
@@ -69,6 +78,9 @@ mount -o remount,bind,ro,nosuid,nodev /
 # The network is a loopback of its own and nothing else. SIOCSIFFLAGS (0x8914) sets IFF_UP (1) on `lo`.
 ip link set lo up 2>/dev/null || "$python" -I -S -c 'import fcntl, socket, struct
 fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh22x", b"lo", 1))'
+
+# Before the last user namespace is made: the kernel counts tasks by namespace, up to the limit of its maker.
+[ "$tasks" = any ] || prlimit --pid "$$" --nproc="$tasks:$tasks"
 
 # From here on there is no way back: no capability, no set-uid program, nothing of the host below any path.
 if [ "$uid" = same ]; then

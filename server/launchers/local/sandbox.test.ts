@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { insideLayout } from "#server/launchers/layout.ts";
-import { type Mount, probeSandbox, sandboxCommand, workspaceUid } from "./sandbox.ts";
+import { countsTasks, type Mount, probeSandbox, type SandboxLimits, sandboxCommand, workspaceUid } from "./sandbox.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "sluice-sandbox-"));
 chmodSync(folder, 0o777);
@@ -21,14 +21,24 @@ socket.socket(socket.AF_UNIX).connect("${insideLayout.gpuds}/gpud.sock")
 print("connected")`;
 
 /** Runs the look around in a sandbox, as nobody when we are root and shall not be. */
-function look(mode: { asRoot: boolean; userNamespace: boolean }, { what = LOOK, mounts = [] as Mount[] } = {}): string {
+function look(
+  mode: { asRoot: boolean; userNamespace: boolean },
+  { what = LOOK, mounts = [], limits }: { what?: string; mounts?: Mount[]; limits?: SandboxLimits } = {},
+): string {
   const root = mkdtempSync(path.join(folder, "root-"));
   chmodSync(root, 0o777);
   // Nobody cannot read a checkout below /root.
   const script = path.join(folder, "sandbox.sh");
   copyFileSync(path.join(import.meta.dirname, "sandbox.sh"), script);
   chmodSync(script, 0o755);
-  const command = sandboxCommand({ mode, root, uid: workspaceUid("look"), mounts, command: ["sh", "-c", what] });
+  const command = sandboxCommand({
+    mode,
+    root,
+    uid: workspaceUid("look"),
+    mounts,
+    limits,
+    command: ["sh", "-c", what],
+  });
   const [program = "", ...args] = command.map((word) => (word.endsWith("/sandbox.sh") ? script : word));
   const asNobody = isRoot && !mode.asRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
   const [first = program, ...rest] = [...asNobody, program, ...args];
@@ -60,6 +70,75 @@ describe.runIf(probeSandbox().mode !== undefined)("the sandbox", () => {
     const seen = look(mode, { what, mounts: [{ from: sockets, to: insideLayout.gpuds }] });
     server.close();
     expect(seen.trim().split("\n")).toEqual(["connected"]);
+  });
+});
+
+const MIB = 1024 ** 2;
+const TASKS = 60;
+
+/** Starts up to 5,000 processes, and prints how many the kernel allowed. */
+const FORK_BOMB = `import os, signal
+children = []
+try:
+    for _ in range(5000):
+        pid = os.fork()
+        if pid == 0:
+            signal.pause()
+        children.append(pid)
+except BlockingIOError:
+    pass
+print(len(children))
+for pid in children:
+    os.kill(pid, signal.SIGKILL)`;
+
+/** Writes to each folder until it is full; then tries memory that System V keeps without a file. */
+const FILL = `import ctypes, errno, os
+for folder in ["/dev/shm", "/tmp"]:
+    written = 0
+    try:
+        with open(f"{folder}/full", "wb", buffering=0) as file:
+            while written < 64 << 20:
+                written += file.write(bytes(1 << 20))
+    except OSError as error:
+        print(folder, written >> 20, errno.errorcode[error.errno])
+    try:
+        for number in range(100_000):
+            os.mknod(f"{folder}/{number}")
+    except OSError as error:
+        print(folder, "files", errno.errorcode[error.errno])
+libc = ctypes.CDLL(None, use_errno=True)
+segment = libc.shmget(0, ctypes.c_size_t(64 << 20), 0o1600)
+print("System V", errno.errorcode[ctypes.get_errno()] if segment < 0 else "allowed")`;
+
+describe.runIf(probeSandbox().mode !== undefined)("the limits of the sandbox", () => {
+  const limits = { tasks: TASKS, shmBytes: 8 * MIB, tmpBytes: 4 * MIB };
+  const modes = [...(isRoot ? [{ asRoot: true, userNamespace: true }] : []), { asRoot: false, userNamespace: true }];
+
+  it.each(modes.filter((mode) => countsTasks(mode)))("stop a fork bomb of 5,000 processes (%o)", (mode) => {
+    const started = Number(look(mode, { what: `exec python3 -c '${FORK_BOMB}'`, limits }));
+    expect(started).toBeGreaterThan(TASKS - 10);
+    expect(started).toBeLessThanOrEqual(TASKS);
+  });
+
+  it.each(modes)("give ENOSPC where files in memory reach their size (%o)", (mode) => {
+    const lines = look(mode, { what: `exec python3 -c '${FILL}'`, limits })
+      .trim()
+      .split("\n");
+    expect(lines).toEqual([
+      "/dev/shm 8 ENOSPC",
+      "/dev/shm files ENOSPC",
+      "/tmp 4 ENOSPC",
+      "/tmp files ENOSPC",
+      // Without root only since Linux 6.9.
+      expect.stringMatching(mode.asRoot ? /^System V ENOSPC$/ : /^System V (ENOSPC|allowed)$/),
+    ]);
+  });
+
+  it("leave out the limit of tasks without root before Linux 5.14, which counts all sandboxes together", () => {
+    const mode = { asRoot: false, userNamespace: true };
+    expect(countsTasks(mode, "5.13.0-52-generic")).toBe(false);
+    expect(countsTasks(mode, "5.14.0-1-amd64")).toBe(true);
+    expect(countsTasks({ ...mode, asRoot: true }, "4.18.0")).toBe(true);
   });
 });
 

@@ -4,9 +4,10 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, lstatSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { release, tmpdir } from "node:os";
 import path from "node:path";
 import type { Isolation } from "#server/launchers/launcher.ts";
+import { DEFAULT_SHM_BYTES } from "./limits.ts";
 
 const SCRIPT = path.join(import.meta.dirname, "sandbox.sh");
 
@@ -54,9 +55,18 @@ export function systemOperations(): string[] {
     else if (kind?.isDirectory()) operations.push("ro", name, name);
   }
   for (const name of ETC) if (existsSync(`/etc/${name}`)) operations.push("ro", `/etc/${name}`, `/etc/${name}`);
-  operations.push("dir", "/var/empty", "link", "/tmp", "/var/tmp");
+  operations.push("dir", "/var/empty");
   return operations;
 }
+
+/** Limits that the sandbox itself enforces. */
+export type SandboxLimits = {
+  /** Processes and threads; ignored where the kernel cannot count one sandbox alone. */
+  tasks: number;
+  shmBytes: number;
+  /** Size of `/tmp` in memory. `/var/tmp` is then a mount of its own. */
+  tmpBytes: number;
+};
 
 export type SandboxCommand = {
   mode: SandboxMode;
@@ -66,12 +76,14 @@ export type SandboxCommand = {
   uid: number;
   mounts: Mount[];
   command: string[];
+  limits?: SandboxLimits;
   /** A Python interpreter, as the sandbox sees it, for systems without ip(8). */
   python?: string;
 };
 
 /** Program and arguments that run `command` in the sandbox. */
-export function sandboxCommand({ mode, root, uid, mounts, command, python = "python3" }: SandboxCommand): string[] {
+export function sandboxCommand(input: SandboxCommand): string[] {
+  const { mode, root, uid, mounts, command, limits, python = "python3" } = input;
   // Without root, the right to mount comes from a user namespace in which we are root.
   const user = mode.asRoot ? [] : ["--user", "--map-root-user"];
   const operations = mounts.flatMap((mount) => [mount.writable ? "rw" : "ro", mount.from, mount.to]);
@@ -80,11 +92,23 @@ export function sandboxCommand({ mode, root, uid, mounts, command, python = "pyt
     ...user,
     ...["--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--"],
     ...["sh", SCRIPT, root, mode.asRoot ? String(uid) : "same", mode.userNamespace ? "yes" : "no", python],
+    limits !== undefined && countsTasks(mode) ? String(limits.tasks) : "any",
+    String(limits?.shmBytes ?? DEFAULT_SHM_BYTES),
     ...systemOperations(),
+    ...(limits === undefined ? ["link", "/tmp", "/var/tmp"] : ["tmpfs", String(limits.tmpBytes), "/tmp"]),
     ...operations,
     "--",
     ...command,
   ];
+}
+
+/**
+ * Whether RLIMIT_NPROC holds for one sandbox alone. As root each sandbox has its own user id. Without root all share
+ * the broker's, and the kernel counts by user namespace since 5.14.
+ */
+export function countsTasks({ asRoot, userNamespace }: SandboxMode, kernel: string = release()): boolean {
+  const [major = 0, minor = 0] = kernel.split(".").map(Number);
+  return asRoot || (userNamespace && (major > 5 || (major === 5 && minor >= 14)));
 }
 
 /**

@@ -15,9 +15,11 @@ export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jup
 /** Where gpuds on this machine lay their sockets, which every local workspace sees. */
 export const gpudSockets = (stateDir: string): string => path.join(stateDir, "sockets");
 
+export const isWorkspaceId = (id: string): boolean => /^ws-[a-z2-7]{26}$/.test(id);
+
 /** The host's paths of a workspace. */
 export function workspacePaths(stateDir: string, id: string) {
-  if (!/^ws-[a-z2-7]{26}$/.test(id)) throw new Error("not a workspace id");
+  if (!isWorkspaceId(id)) throw new Error("not a workspace id");
   const base = path.join(stateDir, "workspaces", id);
   const at = (name: string) => path.join(base, name);
   return {
@@ -34,6 +36,7 @@ export function workspacePaths(stateDir: string, id: string) {
     root: at("root"),
     log: at("log"),
     handle: at("handle.json"),
+    limit: at("limit.json"),
   };
 }
 export type WorkspacePaths = ReturnType<typeof workspacePaths>;

@@ -76,6 +76,20 @@ it("says that a launcher refuses launches, and what to do", async () => {
   }
 });
 
+it("tells which limits hold for workspaces, and by what", async () => {
+  const isolated = launchers;
+  const sentence = "Memory by a watch every second. Why no control groups: cgroup v2 is not mounted.";
+  launchers = [{ name: "local", isolated: true, limits: { by: "watch", sentence } }];
+  try {
+    const { components } = await read(world.admin.ctx);
+    const local = components.find(({ name }) => name === "Launcher local");
+    expect(local).toMatchObject({ state: "ok", next: null });
+    expect(local?.detail).toContain(sentence);
+  } finally {
+    launchers = isolated;
+  }
+});
+
 it("asks the gateway where it runs, and says of one on a cluster what is to be done there", async () => {
   const gateway = async () => (await read(world.admin.ctx)).components.find(({ kind }) => kind === "gateway");
   expect((await gateway())?.next).toContain("npm start");

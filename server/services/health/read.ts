@@ -79,16 +79,21 @@ function startsAgain(kind: "broker" | "gateway"): string {
 }
 
 function launcherHealth(launcher: LauncherHealth, version: string | null, at: string): Component {
-  const { name, isolated, reason, refusal } = launcher;
+  const { name, isolated, reason, refusal, limits } = launcher;
+  const limited = limits === undefined ? "" : `. ${limits.sentence}`;
   const about = { kind: "launcher", name: `Launcher ${name}`, version, seenAt: at } as const;
   if (refusal !== undefined) return { ...about, state: "down", detail: refusal.happened, next: refusal.next };
   return {
     ...about,
     ...(isolated
-      ? { state: "ok", detail: "keeps workspaces apart from one another and from the installation", next: null }
+      ? {
+          state: "ok",
+          detail: `keeps workspaces apart from one another and from the installation${limited}`,
+          next: null,
+        }
       : {
           state: "warning",
-          detail: reason ?? "cannot keep workspaces apart from one another",
+          detail: `${reason ?? "cannot keep workspaces apart from one another"}${limited}`,
           next: "Only the first admin may launch workspaces meanwhile. Give the broker's host what is missing, then restart it.",
         }),
   };

@@ -111,6 +111,7 @@ export function moving(workspace: { id: string; name: string; ownerId: string },
 
 /** What happened to a workspace that was started again, after its name. */
 export function restartedTitle({ cause }: Pick<Restarted, "cause">): string {
+  if (cause === "program") return "ran out of memory, and a program was ended";
   const what = { memory: "ran out of memory", itself: "ended by itself", machine: "ended with its machine" }[cause];
   return `${what} and was started again`;
 }

@@ -47,6 +47,14 @@ async function running() {
   return { id, row, tell, told };
 }
 
+it("tells that one program was ended for memory while the workspace stayed", async () => {
+  const { row, tell, told } = await running();
+  await tell({ ...outOfMemory("2026-11-24T10:00:00Z"), cause: "program" });
+  const { notices, events } = await told();
+  expect(notices[0]?.title).toBe(`${(await row()).name} ran out of memory, and a program was ended`);
+  expect(events[0]?.message).toBe("Ran out of memory, and a program was ended");
+});
+
 it("tells a restart once, by a notice and among the steps, and the next one again", async () => {
   const { row, tell, told } = await running();
   const [first, second] = [outOfMemory("2026-11-24T10:00:00Z"), outOfMemory("2026-11-24T11:00:00Z")];
