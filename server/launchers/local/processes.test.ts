@@ -3,7 +3,9 @@ import { expect, it } from "vitest";
 import { linesOf, runLines } from "./processes.ts";
 
 async function all(...parts: string[]): Promise<string[]> {
-  return await Array.fromAsync(linesOf(Readable.from(parts.map((part) => Buffer.from(part)))));
+  const lines: string[] = [];
+  for await (const line of linesOf(Readable.from(parts.map((part) => Buffer.from(part))))) lines.push(line);
+  return lines;
 }
 
 it("reads lines with any line end, also across parts and without a last one", async () => {
