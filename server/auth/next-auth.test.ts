@@ -252,6 +252,49 @@ describe("through the OIDC provider", () => {
   });
 });
 
+describe("through a hostile identity provider", () => {
+  let sent = 0;
+  let redirected = 0;
+  const hostile: Record<string, (response: ServerResponse) => void> = {
+    endless: (response) => {
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536))) sent += 65_536;
+        response.once("drain", more);
+      };
+      more();
+    },
+    redirecting: (response) => {
+      response.writeHead(302, { location: "/elsewhere" }).end();
+    },
+    slow: (response) => {
+      const timer = setInterval(() => response.write("x"), 1_000);
+      response.once("close", () => clearInterval(timer));
+    },
+  };
+
+  it.each(Object.keys(hostile))("ends a sign-in whose provider is %s", { timeout: 20_000 }, async (kind) => {
+    const provider = await listen((request, response) => {
+      if (request.url === "/elsewhere") redirected += 1;
+      hostile[kind]?.(response);
+    });
+    process.env.SLUICE_OIDC_ISSUER = provider.origin;
+    resetEnv();
+    try {
+      const browser = new Visitor();
+      const csrfToken = await browser.csrfToken();
+      const answer = await browser.post("/api/auth/signin/oidc", { csrfToken, json: "true" });
+      expect(await answer.text()).toContain("error=OAuthSignin");
+      expect(sent).toBeLessThan(16 * 1024 * 1024);
+      expect(redirected).toBe(0);
+    } finally {
+      process.env.SLUICE_OIDC_ISSUER = issuer.origin;
+      resetEnv();
+      provider.server.closeAllConnections();
+      provider.server.close();
+    }
+  });
+});
+
 class Visitor extends Browser {
   constructor() {
     super(portal.origin);

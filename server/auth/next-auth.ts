@@ -11,12 +11,16 @@ import { type Context, systemContext } from "#server/context.ts";
 import { database } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
 import { SluiceError, toSluiceError } from "#server/errors.ts";
+import { BoundedAgent } from "#server/http/bounded-answer.ts";
 import { clientAddress } from "#server/http/client-address.ts";
 import { logger, traceIdFrom } from "#server/log.ts";
 import { createSession, SESSION_SECONDS } from "#server/services/session/create.ts";
 import { end } from "#server/services/session/end.ts";
 import { signInWithOidc } from "#server/services/session/sign-in-with-oidc.ts";
 import { signInWithPassword } from "#server/services/session/sign-in-with-password.ts";
+
+/** Everything that the identity provider answers: its configuration, its keys, tokens and profiles. */
+const PROVIDER_ANSWER = { maxBytes: 1024 * 1024, timeoutMs: 10_000 };
 
 const hostCookie = (name: string) => ({ name: `__Host-sluice-${name}`, options: cookieOptions });
 
@@ -135,6 +139,8 @@ function oidcProvider(): OAuthConfig<Profile>[] {
       authorization: { params: { scope: SLUICE_OIDC_SCOPE } },
       idToken: true,
       checks: ["pkce", "state", "nonce"],
+      // The library follows no redirect, and reads a body of any length for any time.
+      httpOptions: { agent: new BoundedAgent(issuer.startsWith("https:") ? "https:" : "http:", PROVIDER_ANSWER) },
       profile: (profile) => ({ id: profile.sub ?? "", name: profile.name ?? profile.sub, email: profile.email }),
     },
   ];

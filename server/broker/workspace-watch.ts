@@ -17,8 +17,12 @@ import { stopIdle } from "#server/services/workspace/stop-idle.ts";
 import { warnOfStop } from "#server/services/workspace/warn-of-stop.ts";
 
 const EVERY_MS = 30_000;
-/** So many workspaces are asked at one time. */
+/** Workspaces that are asked at one time. */
 const ASKED_AT_ONCE = 16;
+/** After this time a round asks no further workspace: slow ones must not hold up the figures of all. */
+const ASKING_MS = 20_000;
+/** A workspace that takes longer is asked after all others. */
+const SLOW_MS = 1_000;
 /** A pod tells its processor time itself; more than so many thousandths of a core no machine has. */
 const MOST_MILLI = 4_096_000;
 /** Processor time of a core, in thousandths, from which on a workspace is at work even if no notebook says so. */
@@ -35,12 +39,14 @@ type Row = Pick<typeof workspaces.$inferSelect, "id" | "launcher" | "generation"
 /** Starts the loop; `stop` waits for the round under way. */
 export function startWorkspaceWatch(
   database: OpenDatabase,
-  options: { launchers: Map<string, Launcher>; log: Logger; everyMs?: number },
+  options: { launchers: Map<string, Launcher>; log: Logger; everyMs?: number; askingMs?: number },
 ): WorkspaceWatch {
-  const { launchers, log, everyMs = EVERY_MS } = options;
+  const { launchers, log, everyMs = EVERY_MS, askingMs = ASKING_MS } = options;
   const leadership = holdLeadership(database.sql, log, "workspace watch");
   /** Processor time at the last look: its difference to the next is what was used between. */
   let before = new Map<string, { generation: number; cpuMs: number; at: number }>();
+  /** When slow workspaces were last asked. They are asked after all others, the longest ago first. */
+  const slowAt = new Map<string, number>();
   let running: Promise<void> | undefined;
 
   const round = async (): Promise<void> => {
@@ -58,11 +64,15 @@ export function startWorkspaceWatch(
     const worked = await lastGpuWork(database.db, rows);
     const samples: WorkspaceSample[] = [];
     const measured: typeof before = new Map();
-    await eachOf(rows, ASKED_AT_ONCE, async (row) => {
-      const usage = usages.get(row.id) ?? (await ofJupyter(row, usageWithin)) ?? undefined;
+    const present = new Set(rows.map((row) => row.id));
+    for (const id of slowAt.keys()) if (!present.has(id)) slowAt.delete(id);
+    const inOrder = rows.toSorted((a, b) => (slowAt.get(a.id) ?? 0) - (slowAt.get(b.id) ?? 0));
+    await eachOf(inOrder, ASKED_AT_ONCE, async (row) => {
+      const [said, activity] = Date.now() < at + askingMs ? await ask(row, !usages.has(row.id)) : [null, null];
+      const usage = usages.get(row.id) ?? said ?? undefined;
       if (usage === undefined) {
         // What cannot be measured may still be at work, and must not be stopped as idle.
-        const activeAt = latest([worked.get(row.id), await jupyterActivity(row)]);
+        const activeAt = latest([worked.get(row.id), activity]);
         const { id: workspaceId, generation } = row;
         samples.push({ workspaceId, generation, activeAt, cpuMilli: null, memoryBytes: null });
         return;
@@ -78,7 +88,7 @@ export function startWorkspaceWatch(
               Math.round((Math.max(0, usage.cpuMs - since.cpuMs) / Math.max(1, at - since.at)) * 1000),
             );
       measured.set(row.id, { generation: row.generation, cpuMs: usage.cpuMs, at });
-      const active = [worked.get(row.id), await jupyterActivity(row)];
+      const active = [worked.get(row.id), activity];
       if (cpuMilli >= WORKING_MILLI) active.push(new Date(at));
       const activeAt = latest(active);
       const { id: workspaceId, generation } = row;
@@ -93,6 +103,15 @@ export function startWorkspaceWatch(
       log.info({ workspaceId }, "idle workspace stopped");
     }
     await warnOfStop(systemContext(database.db));
+  };
+
+  /** What a workspace's server says of its usage, where that is asked, and of its activity. */
+  const ask = async (row: Row, asksUsage: boolean) => {
+    const began = Date.now();
+    const said = await Promise.all([asksUsage ? ofJupyter(row, usageWithin) : null, jupyterActivity(row)]);
+    if (Date.now() - began < SLOW_MS) slowAt.delete(row.id);
+    else slowAt.set(row.id, began);
+    return said;
   };
 
   const jupyterActivity = async (row: Row) =>

@@ -49,8 +49,10 @@ function isAllowedByName(name: string, { mode, allow }: EgressPolicy): boolean {
 /** A connection through the proxy to `target` (`host:port`). */
 export async function throughUpstream(upstream: Upstream, target: string, timeoutMs: number): Promise<Socket> {
   const { address, headers } = upstream;
-  const asked = request({ ...address, headers, method: "CONNECT", path: target, agent: false, timeout: timeoutMs });
-  return await new Promise<Socket>((resolve, reject) => {
+  const asked = request({ ...address, headers, method: "CONNECT", path: target, agent: false });
+  // For the whole answer: one that comes byte by byte is late, too.
+  const timer = setTimeout(() => asked.destroy(new Error("the host's proxy does not answer")), timeoutMs);
+  const connected = new Promise<Socket>((resolve, reject) => {
     asked.once("connect", (answer, socket: Socket, head) => {
       if (answer.statusCode !== 200) {
         socket.destroy();
@@ -59,8 +61,11 @@ export async function throughUpstream(upstream: Upstream, target: string, timeou
       if (head.length > 0) socket.unshift(head);
       resolve(socket);
     });
-    asked.once("timeout", () => asked.destroy(new Error("the host's proxy does not answer")));
-    asked.once("error", reject).once("response", () => reject(new Error("the host's proxy knows no CONNECT")));
+    asked.once("error", reject).once("response", () => {
+      asked.destroy();
+      reject(new Error("the host's proxy knows no CONNECT"));
+    });
     asked.end();
   });
+  return await connected.finally(() => clearTimeout(timer));
 }

@@ -5,10 +5,11 @@ export const MAX_BODY_BYTES = 1024 * 1024;
 
 /** What is said of a larger one. */
 export function bodyTooLarge(maxBytes: number): SluiceError {
-  return new SluiceError("too-large", `The body is larger than ${formatKibibytes(maxBytes)}. Send less.`);
+  return new SluiceError("too-large", `The body is larger than ${formatBytes(maxBytes)}. Send less.`);
 }
 
-function formatKibibytes(bytes: number): string {
+/** A limit in whole MiB, else in KiB. */
+export function formatBytes(bytes: number): string {
   return bytes % MAX_BODY_BYTES === 0 ? `${bytes / MAX_BODY_BYTES} MiB` : `${bytes / 1024} KiB`;
 }
 
@@ -17,11 +18,20 @@ function formatKibibytes(bytes: number): string {
  * The rest stays unread and the stream open, so that the answer can still be sent.
  */
 export async function readBytes(body: Body, maxBytes: number): Promise<Buffer> {
+  return await collectBytes(partsOf(body), maxBytes, () => bodyTooLarge(maxBytes));
+}
+
+/** All parts as one buffer; throws `tooLarge()` as soon as they hold more than `maxBytes`. */
+export async function collectBytes(
+  all: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  tooLarge: () => Error,
+): Promise<Buffer> {
   const parts: Uint8Array[] = [];
   let size = 0;
-  for await (const part of partsOf(body)) {
+  for await (const part of all) {
     size += part.byteLength;
-    if (size > maxBytes) throw bodyTooLarge(maxBytes);
+    if (size > maxBytes) throw tooLarge();
     parts.push(part);
   }
   return Buffer.concat(parts);

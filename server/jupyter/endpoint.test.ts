@@ -81,6 +81,42 @@ it("reads an answer without end to its limit only, and follows no redirect", asy
   expect((await ask(file, "/elsewhere")).status).toBe(302);
 });
 
+it("ends an answer that comes one byte at a time", async () => {
+  const file = await serve("slow.sock", (_, answer) => {
+    const timer = setInterval(() => answer.write("x"), 50);
+    answer.once("close", () => clearInterval(timer));
+  });
+  const endpoint = unixEndpoint(file);
+  const asked = fetchOf(endpoint)(`${baseUrlOf(endpoint)}/api/kernels`, { signal: AbortSignal.timeout(400) });
+  await expect(asked).rejects.toThrow(/aborted/);
+});
+
+it("fails after an upgrade that was not asked for", { timeout: 5_000 }, async () => {
+  const file = await serve("upgrading.sock", (asked) =>
+    asked.socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n"),
+  );
+  await expect(ask(file)).rejects.toThrow();
+});
+
+it("sends a silent workspace 16 requests at a time, and other workspaces theirs", async () => {
+  let asked = 0;
+  const silent = await serve("silent.sock", () => {
+    asked += 1;
+  });
+  const other = await serve("lively.sock", (_, answer) => answer.end("ok"));
+  const endpoint = unixEndpoint(silent);
+  const leave = new AbortController();
+  const all = Array.from({ length: 40 }, async () =>
+    fetchOf(endpoint)(`${baseUrlOf(endpoint)}/api/kernels`, { signal: leave.signal }).catch(String),
+  );
+  await expect.poll(() => asked).toBe(16);
+  expect(await (await ask(other)).text()).toBe("ok");
+  leave.abort();
+  const refused = (await Promise.all(all)).filter((error) => String(error).includes("the requests before"));
+  expect(refused).toHaveLength(24);
+  expect(asked).toBe(16);
+});
+
 it("leaves no descriptor open behind a connection", async () => {
   const file = await serve("counted.sock", (_, answer) => answer.end("ok"));
   for (let count = 0; count < 20; count++) await (await ask(file)).text();

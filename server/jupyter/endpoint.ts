@@ -6,6 +6,7 @@ import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Agent, type AgentOptions, type IncomingMessage, type RequestOptions, request } from "node:http";
 import { connect, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { readAnswer, responseOf } from "#server/http/bounded-answer.ts";
 
 /** Opens a path without opening the file for reading (Linux, open(2)). */
 const O_PATH = 0o10000000;
@@ -13,8 +14,8 @@ const O_PATH = 0o10000000;
 const LONGEST_ANSWER = 4 * 1024 * 1024;
 /** Timeout of a complete answer. */
 const ANSWER_MS = 30_000;
-/** Status codes of answers without a body (RFC 9110). */
-const WITHOUT_BODY = [204, 205, 304];
+/** Requests to one workspace at a time; further ones fail at once. */
+const MOST_REQUESTS = 16;
 
 const UNIX = "unix:";
 
@@ -84,41 +85,49 @@ export class WorkspaceAgent extends Agent {
   }
 }
 
-/** `fetch` for one workspace: no redirects, at most 4 MiB within 30 s, or less by the request's signal. */
+/** Requests under way, by endpoint. */
+const underWay = new Map<string, number>();
+
+/**
+ * `fetch` for one workspace: no redirects, at most 4 MiB within 30 s (less where the request's signal says so), and 16
+ * requests at a time, so that a workspace that never answers holds at most 16 answers in memory.
+ */
 export function fetchOf(endpoint: string): typeof globalThis.fetch {
   return async (input, init) => {
-    const asked = input instanceof Request && init === undefined ? input : new Request(input, init);
-    const { pathname, search } = new URL(asked.url);
-    const body = asked.body === null ? undefined : Buffer.from(await asked.arrayBuffer());
-    const headers = Object.fromEntries(asked.headers);
-    const onward = request({
-      ...addressOf(endpoint),
-      agent: new WorkspaceAgent({ keepAlive: false }),
-      method: asked.method,
-      path: `${pathname}${search}`,
-      headers: body === undefined ? headers : { ...headers, "content-length": body.length },
-      signal: AbortSignal.any([asked.signal, AbortSignal.timeout(ANSWER_MS)]),
-    });
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      onward.once("response", resolve).once("error", reject).end(body);
-    });
-    return await readResponse(answer);
+    const requests = underWay.get(endpoint) ?? 0;
+    if (requests >= MOST_REQUESTS) throw new Error("The workspace's server has not answered the requests before.");
+    underWay.set(endpoint, requests + 1);
+    try {
+      return await ask(endpoint, input instanceof Request && init === undefined ? input : new Request(input, init));
+    } finally {
+      const left = (underWay.get(endpoint) ?? 1) - 1;
+      if (left === 0) underWay.delete(endpoint);
+      else underWay.set(endpoint, left);
+    }
   };
 }
 
-async function readResponse(answer: IncomingMessage): Promise<Response> {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of answer as AsyncIterable<Buffer>) {
-    size += part.length;
-    // Leaving the loop destroys the connection.
-    if (size > LONGEST_ANSWER) throw new Error("The answer of the workspace's server is larger than 4 MiB.");
-    parts.push(part);
-  }
-  const headers = new Headers();
+async function ask(endpoint: string, asked: Request): Promise<Response> {
+  const { pathname, search } = new URL(asked.url);
+  const body = asked.body === null ? undefined : Buffer.from(await asked.arrayBuffer());
+  const headers = Object.fromEntries(asked.headers);
+  const onward = request({
+    ...addressOf(endpoint),
+    agent: new WorkspaceAgent({ keepAlive: false }),
+    method: asked.method,
+    path: `${pathname}${search}`,
+    headers: body === undefined ? headers : { ...headers, "content-length": body.length },
+    signal: AbortSignal.any([asked.signal, AbortSignal.timeout(ANSWER_MS)]),
+  });
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    onward.once("response", resolve).once("error", reject);
+    // After an upgrade that was not asked for, Node closes the connection without an error.
+    onward.once("close", () => reject(new Error("The workspace's server closed the connection.")));
+    onward.end(body);
+  });
+  const told = new Headers();
   for (const [name, value] of Object.entries(answer.headers)) {
-    for (const one of [value ?? []].flat()) headers.append(name, one);
+    for (const one of [value ?? []].flat()) told.append(name, one);
   }
-  const status = Math.min(Math.max(answer.statusCode ?? 502, 200), 599);
-  return new Response(WITHOUT_BODY.includes(status) ? null : Buffer.concat(parts), { status, headers });
+  return responseOf(answer.statusCode ?? 502, told, await readAnswer(answer, LONGEST_ANSWER));
 }

@@ -6,6 +6,8 @@ import { type JupyterServer, onlookerSettings, serverSettings } from "./server-s
 const START_TIMEOUT_MS = 30_000;
 /** Characters of output that one run gives: more than a page shows. */
 const MOST_OUTPUT = 16 << 20;
+/** What each output counts beside its text: a million empty ones take memory too while a slow reader reads. */
+const OUTPUT_COUNTS = 256;
 
 /** Starts a kernel for a notebook of this path, or gives the one that it has. */
 export async function startNotebookKernel(server: JupyterServer, path: string): Promise<string> {
@@ -48,6 +50,7 @@ export async function* runInKernel(
     future.onIOPub = (message) => {
       const output = outputOf(message);
       if (output === undefined || size > MOST_OUTPUT) return;
+      size += OUTPUT_COUNTS;
       size += "png" in output ? output.png.length : "text" in output ? output.text.length : 0;
       queue.push(output);
       if (size > MOST_OUTPUT) fail("There is more output than is shown here; the code runs on.");

@@ -1,9 +1,12 @@
 import { type Kernel, KernelManager, type KernelMessage } from "@jupyterlab/services";
 import { type JupyterServer, serverSettings } from "./server-settings.ts";
 
+/** What is kept of a kernel's output, characters. */
+const MOST_PRINTED = 64 * 1024;
+
 /**
- * Starts a kernel, runs `code` in it, ends it, and gives what it printed; an exception's text is part of that. Every
- * wait has an end, because the client library waits for ever on a WebSocket that fails. Throws a sentence.
+ * Starts a kernel, runs `code` in it, ends it, and gives the first 64 Ki characters that it printed; an exception's text is
+ * part of them. Every wait has an end, because the client library waits for ever on a WebSocket that fails. Throws a sentence.
  */
 export async function runCode(
   server: JupyterServer,
@@ -24,10 +27,12 @@ async function runInNewKernel(manager: KernelManager, code: string): Promise<str
   try {
     let printed = "";
     const future = kernel.requestExecute({ code, store_history: false });
+    const print = (text: string) => {
+      printed += text.slice(0, MOST_PRINTED - printed.length);
+    };
     future.onIOPub = (message) => {
-      if (is<KernelMessage.IStreamMsg>(message, "stream")) printed += message.content.text;
-      if (is<KernelMessage.IErrorMsg>(message, "error"))
-        printed += `${message.content.ename}: ${message.content.evalue}\n`;
+      if (is<KernelMessage.IStreamMsg>(message, "stream")) print(message.content.text);
+      if (is<KernelMessage.IErrorMsg>(message, "error")) print(`${message.content.ename}: ${message.content.evalue}\n`);
     };
     await Promise.race([future.done, death(kernel)]);
     return printed.trim();

@@ -41,6 +41,13 @@ const REPEAT_END_MS = 2_000;
 /** A gpud that pings and does not end a lease for so long is made to connect anew. */
 const STUCK_END_MS = 30_000;
 
+/** Messages of one gpud that wait, while the database is away: above it the connection ends, and gpud connects anew. */
+const MOST_WAITING = { messages: 10_000, bytes: 16 * 1024 * 1024 };
+/** The same before a connection has proved its key: gpud sends its hello and waits for the welcome. */
+const MOST_UNPROVED = { messages: 2, bytes: 1024 * 1024 };
+/** Leases that one gpud may speak of. */
+const MOST_LEASES = 10_000;
+
 export type ConnectionOptions = {
   socket: WebSocket;
   db: Database;
@@ -70,6 +77,7 @@ export class ControlConnection {
   readonly #ends = new Map<string, SaidOfEnd>();
   readonly #timers: NodeJS.Timeout[] = [];
   #work: Promise<void> = Promise.resolve();
+  readonly #waiting = { messages: 0, bytes: 0 };
   /** The last ping that is not answered yet. */
   #ping: { nonce: string; at: number } | undefined;
   readonly #roundTrip = new RoundTrip();
@@ -114,6 +122,12 @@ export class ControlConnection {
   /** Messages are worked off one after the other, in gpud's order. */
   #receive(data: Buffer): void {
     this.#lastHeard = new Date();
+    if (this.#isTooMuch(data.length)) {
+      this.#log.warn({ waiting: this.#waiting }, "gpud sends more than can be taken; it is made to connect anew");
+      this.#hungUp = true;
+      this.#socket.terminate();
+      return;
+    }
     let message: GpudMessage;
     try {
       message = gpudMessage.parse(JSON.parse(data.toString("utf8")));
@@ -129,7 +143,19 @@ export class ControlConnection {
     if (message.type === "lease-ended") {
       this.#ends.set(message.leaseId, { parkedBytes: message.parkedBytes, gpuTimeUs: message.gpuTimeUs });
     }
-    this.#work = this.#work.then(async () => await this.#take(message));
+    this.#waiting.messages += 1;
+    this.#waiting.bytes += data.length;
+    this.#work = this.#work
+      .then(async () => await this.#take(message))
+      .finally(() => {
+        this.#waiting.messages -= 1;
+        this.#waiting.bytes -= data.length;
+      });
+  }
+
+  #isTooMuch(bytes: number): boolean {
+    const limit = this.#serverId === undefined ? MOST_UNPROVED : MOST_WAITING;
+    return this.#waiting.messages >= limit.messages || this.#waiting.bytes + bytes > limit.bytes;
   }
 
   /** While the database is away messages wait, usage excepted: it comes again, with totals. */
@@ -158,7 +184,7 @@ export class ControlConnection {
         for (const usage of message.leases) this.#count(usage);
         return await recordUsage(ctx, { serverId, usages: message.leases });
       case "session-opened":
-        this.#sessions.set(message.leaseId, (this.#sessions.get(message.leaseId) ?? 0) + 1);
+        this.#setSessions(message.leaseId, (this.#sessions.get(message.leaseId) ?? 0) + 1);
         if (!(await claim(ctx, { serverId, leaseId: message.leaseId }))) {
           const reason = "This GPU is no longer yours. Run %gpu attach to borrow one again.";
           this.#send({ type: "end-lease", leaseId: message.leaseId, mode: "kill", reason });
@@ -166,7 +192,7 @@ export class ControlConnection {
         return;
       case "session-closed": {
         const left = Math.max(0, (this.#sessions.get(message.leaseId) ?? 1) - 1);
-        this.#sessions.set(message.leaseId, left);
+        this.#setSessions(message.leaseId, left);
         if (left === 0) await disconnect(ctx, { serverId, leaseId: message.leaseId, clean: message.clean });
         return;
       }
@@ -205,7 +231,15 @@ export class ControlConnection {
   }
 
   #count(usage: LeaseUsage): void {
-    this.#sessions.set(usage.leaseId, usage.sessions);
+    this.#setSessions(usage.leaseId, usage.sessions);
+  }
+
+  #setSessions(leaseId: string, sessions: number): void {
+    if (this.#sessions.size >= MOST_LEASES && !this.#sessions.has(leaseId)) {
+      this.close(1008, "too many leases");
+      return;
+    }
+    this.#sessions.set(leaseId, sessions);
   }
 
   async #hello(hello: Hello): Promise<void> {

@@ -9,6 +9,8 @@ import type { Signer } from "#server/services/lease/signer.ts";
 import { ControlConnection } from "./connection.ts";
 
 const MAX_MESSAGE = 4 * 1024 * 1024;
+/** Connections that have not proved a server's key yet; each has ten seconds for it. */
+const MOST_UNPROVED = 512;
 
 export type ControlServer = {
   upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -31,6 +33,10 @@ export function createControlServer(options: { db: Database; live: Live; signer:
 
   return {
     upgrade(request, socket, head) {
+      if (all.size - byServer.size >= MOST_UNPROVED) {
+        socket.end("HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\n\r\n");
+        return;
+      }
       sockets.handleUpgrade(request, socket, head, (webSocket) => {
         all.add(
           new ControlConnection({

@@ -7,7 +7,7 @@ import {
   AppsV1Api,
   type ConfigurationOptions,
   CoreV1Api,
-  KubeConfig,
+  type KubeConfig,
   type KubernetesListObject,
   type KubernetesObject,
   KubernetesObjectApi,
@@ -18,33 +18,18 @@ import {
   Observable,
   type ObservableMiddleware,
   PatchStrategy,
-  type RequestContext,
   StorageV1Api,
   type V1PersistentVolumeClaim,
   Watch,
 } from "@kubernetes/client-node";
 import type { Logger } from "#server/log.ts";
+import { ClusterConfig } from "./cluster-config.ts";
 import { FIELD_MANAGER } from "./objects.ts";
 
-/** Of what a container prints, read while it is followed: also one line without an end takes no more memory. */
-const LONGEST_LOG = 1024 * 1024;
+/** Of what a container prints, read at once or while it is followed, bytes: one line without an end is no longer. */
+export const LONGEST_LOG = 1024 * 1024;
 /** So long after a watch broke it is begun again. */
 const RESUME_MS = 1_000;
-
-/** So long requests share connections before new ones are made, by certificates that may have been renewed meanwhile. */
-const SHARE_MS = 5 * 60_000;
-
-/** Has requests share their connections: the library makes a connection, with its handshake, for each of them. */
-class SharingConfig extends KubeConfig {
-  #shared: { dispatcher: ReturnType<RequestContext["getDispatcher"]>; at: number } | undefined;
-
-  override async applySecurityAuthentication(context: RequestContext): Promise<void> {
-    await super.applySecurityAuthentication(context);
-    if (this.#shared === undefined || Date.now() - this.#shared.at > SHARE_MS)
-      this.#shared = { dispatcher: context.getDispatcher(), at: Date.now() };
-    if (this.#shared.dispatcher !== undefined) context.setDispatcher(this.#shared.dispatcher);
-  }
-}
 
 export class ClusterClient {
   readonly core: CoreV1Api;
@@ -235,7 +220,7 @@ export function endingWith(signal: AbortSignal): ConfigurationOptions {
 
 /** The cluster of a file, or the one that this process runs in. */
 export function loadConfig(file: string | undefined): KubeConfig {
-  const config = new SharingConfig();
+  const config = new ClusterConfig();
   if (file !== undefined) config.loadFromFile(file);
   else if (process.env.KUBERNETES_SERVICE_HOST !== undefined) config.loadFromCluster();
   else throw new Error('No cluster: this process runs in none, and the Kubernetes settings name no "kubeconfig".');

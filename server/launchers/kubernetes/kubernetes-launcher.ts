@@ -18,7 +18,15 @@ import type {
 } from "#server/launchers/launcher.ts";
 import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
-import { ClusterClient, isForbidden, isNotFound, loadConfig, refusal, type Watched } from "./cluster-client.ts";
+import {
+  ClusterClient,
+  isForbidden,
+  isNotFound,
+  LONGEST_LOG,
+  loadConfig,
+  refusal,
+  type Watched,
+} from "./cluster-client.ts";
 import { isAsPut } from "./drift.ts";
 import { applyHome } from "./home.ts";
 import {
@@ -316,7 +324,14 @@ export class KubernetesLauncher implements Launcher {
     // What waits to be started again has its words in the run before.
     const previous = container?.state?.waiting !== undefined && container.lastState?.terminated !== undefined;
     const text = await this.#client.core
-      .readNamespacedPodLog({ name, namespace, container: "workspace", tailLines: lines, previous })
+      .readNamespacedPodLog({
+        name,
+        namespace,
+        container: "workspace",
+        tailLines: lines,
+        limitBytes: LONGEST_LOG,
+        previous,
+      })
       .catch((error: unknown) => {
         if (isNotFound(error) || refusal(error) !== undefined) return "";
         throw error;

@@ -1,7 +1,9 @@
 /** Small helpers around child processes and /proc. */
 import { spawn } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
-import { createInterface } from "node:readline";
+
+/** Longest line of a program, characters; a longer one comes in pieces, so that no program fills our memory by one. */
+const LONGEST_LINE = 16 * 1024;
 
 /** A process *start*: a pid alone may have been reused. */
 export type ProcessStart = { pid: number; startTime: number };
@@ -40,6 +42,27 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
+/** The lines of a stream, which may be endless and may have no line ends; \r ends a line too. */
+export async function* linesOf(stream: NodeJS.ReadableStream): AsyncGenerator<string> {
+  stream.setEncoding("utf8");
+  let rest = "";
+  for await (const part of stream as AsyncIterable<string>) {
+    const lines = `${rest}${part}`.split(/\r\n|[\r\n]/);
+    rest = lines.pop() ?? "";
+    yield* lines.flatMap(pieces);
+    if (rest.length < LONGEST_LINE) continue;
+    const whole = pieces(rest);
+    rest = whole.pop() ?? "";
+    yield* whole;
+  }
+  if (rest !== "") yield rest;
+}
+
+function pieces(line: string): string[] {
+  const count = Math.max(1, Math.ceil(line.length / LONGEST_LINE));
+  return Array.from({ length: count }, (_, at) => line.slice(at * LONGEST_LINE, (at + 1) * LONGEST_LINE));
+}
+
 /** Runs a program to its end and hands over its output line by line. Throws with the last lines when it fails. */
 export async function runLines(
   command: string,
@@ -62,7 +85,7 @@ export async function runLines(
   });
   const kept: string[] = [];
   const read = async (stream: NodeJS.ReadableStream) => {
-    for await (const line of createInterface({ input: stream })) {
+    for await (const line of linesOf(stream)) {
       if (line.trim() === "") continue;
       kept.push(line);
       if (kept.length > 200) kept.shift();

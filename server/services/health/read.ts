@@ -3,6 +3,7 @@ import { authorize, type Context } from "#server/context.ts";
 import { type Component, type Health, type ProcessHealth, processHealth } from "#server/contracts/health.ts";
 import { gpuServers, quotas } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
+import { boundedFetch } from "#server/http/bounded-answer.ts";
 import { formatQuota } from "#server/scheduler/amount.ts";
 import { loadPromises } from "#server/services/lease/world.ts";
 import { VERSION } from "#server/version.ts";
@@ -10,7 +11,8 @@ import { leftBehind } from "./left-behind.ts";
 
 type LauncherHealth = NonNullable<ProcessHealth["launchers"]>[number];
 
-const TIMEOUT_MS = 2_000;
+/** Where a service's port is another program's, that program answers. */
+const ANSWER = { maxBytes: 256 * 1024, timeoutMs: 2_000 };
 const order: Component["state"][] = ["down", "warning", "ok"];
 
 /** Asks every part whether it works; what is wrong stands first, each with what to do. */
@@ -56,7 +58,7 @@ async function database(ctx: Context, at: string): Promise<Component> {
 /** One of our own processes, by its `/healthz`. */
 async function service(kind: "broker" | "gateway", url: string, at: string, meanwhile: string): Promise<Component[]> {
   const name = kind === "broker" ? "Broker" : "Gateway";
-  const { status, body } = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(
+  const { status, body } = await boundedFetch(ANSWER)(`${url}/healthz`).then(
     async (answer) => ({ status: answer.status, body: (await answer.json().catch(() => undefined)) as unknown }),
     () => ({ status: undefined, body: undefined }),
   );

@@ -7,6 +7,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use ureq::Agent;
 
+/// Longest answer of the broker, bytes: lists of leases and GPUs.
+const LONGEST_ANSWER: u64 = 4 * 1024 * 1024;
+
 /// `base`: the broker's address, the same for the process's life.
 fn agent(base: &str) -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -14,6 +17,7 @@ fn agent(base: &str) -> &'static Agent {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
+            .max_redirects(0)
             .timeout_connect(Some(Duration::from_secs(5)))
             .timeout_global(Some(Duration::from_secs(40)));
         if let Some(socket) = unix_http::socket_of(base) {
@@ -45,8 +49,9 @@ pub fn ask(method: Method, path: &str) -> Result<Value, Value> {
     };
     let mut answer = sent.map_err(|error| failure("unavailable", format!("the broker cannot be reached: {error}")))?;
     let status = answer.status().as_u16();
-    let body: Value = answer.body_mut().read_json().unwrap_or(Value::Null);
-    if status < 400 {
+    let body: Value = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_json().unwrap_or(Value::Null);
+    // A redirect is no answer of a broker.
+    if status < 300 {
         return Ok(body);
     }
     match body.get("error") {

@@ -14,12 +14,15 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tungstenite::client::IntoClientRequest;
+use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Message, WebSocket};
 
 /// What gpud signs with its key is this, then the challenge's bytes.
 const CONTEXT: &[u8] = b"sluice-control-1";
 /// How long connecting and the first messages may take.
 const OPEN_TIME: Duration = Duration::from_secs(10);
+/// Longest message of the broker, bytes; the broker takes messages of the same length.
+const LONGEST_MESSAGE: usize = 4 * 1024 * 1024;
 /// How often the line looks for something to send; also the bound on how long an order waits.
 const TICK: Duration = Duration::from_millis(10);
 /// How often usage is reported while it changes.
@@ -76,7 +79,10 @@ fn dial(broker: &str) -> io::Result<WebSocket<Box<dyn Line>>> {
     let scheme = if url.secure { "wss" } else { "ws" };
     let request = format!("{scheme}://{}{}/v1/control", url.authority, url.path);
     let request = request.into_client_request().map_err(io::Error::other)?;
-    let (channel, _) = tungstenite::client(request, line).map_err(|error| io::Error::other(error.to_string()))?;
+    let limits =
+        WebSocketConfig::default().max_message_size(Some(LONGEST_MESSAGE)).max_frame_size(Some(LONGEST_MESSAGE));
+    let (channel, _) = tungstenite::client::client_with_config(request, line, Some(limits))
+        .map_err(|error| io::Error::other(error.to_string()))?;
     ticking.set_read_timeout(Some(TICK))?;
     Ok(channel)
 }

@@ -10,6 +10,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+/// Longest answer to a join, bytes: an id, or an error's sentence.
+const LONGEST_ANSWER: u64 = 64 * 1024;
+
 /// Trades the token for this server's id and keeps it in the state directory.
 pub fn join(identity: &mut Identity, broker: &str, token: &str, name: &str) -> io::Result<String> {
     let broker = broker.trim_end_matches('/');
@@ -18,8 +21,9 @@ pub fn join(identity: &mut Identity, broker: &str, token: &str, name: &str) -> i
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(Duration::from_secs(20)))
         .http_status_as_error(false)
-        // Not even a redirect leads from https to http.
         .https_only(address.secure)
+        // The token goes to the address that the operator named, and nowhere else.
+        .max_redirects(0)
         .tls_config(https_config())
         .build();
     let mut answer = ureq::Agent::new_with_config(config)
@@ -27,7 +31,7 @@ pub fn join(identity: &mut Identity, broker: &str, token: &str, name: &str) -> i
         .send_json(&input)
         .map_err(|error| io::Error::other(format!("{broker} cannot be reached: {error}")))?;
     let status = answer.status();
-    let text = answer.body_mut().read_to_string().map_err(io::Error::other)?;
+    let text = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string().map_err(io::Error::other)?;
     if !status.is_success() {
         return Err(io::Error::other(format!("{broker} refused: {}", message_of(&text).unwrap_or(status.to_string()))));
     }
