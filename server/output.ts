@@ -72,7 +72,7 @@ export function keepOutput(): void {
     stream.write = (chunk: Uint8Array | string, ...rest: unknown[]): boolean => {
       output.write(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString());
       const done = rest.at(-1);
-      if (typeof done === "function") process.nextTick(done as () => void);
+      if (typeof done === "function") process.nextTick(done);
       return true;
     };
   }

@@ -28,5 +28,5 @@ export function isRange(entry: string): boolean {
 /** Bits of an IP address; undefined of other text. Without `node:net`, which browsers lack. */
 function addressBits(text: string): 32 | 128 | undefined {
   if (/^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.|$)){4}$/.test(text) && !text.endsWith(".")) return 32;
-  return /^[0-9a-f:.]*:[0-9a-f:.]*$/i.test(text) && URL.canParse(`http://[${text}]/`) ? 128 : undefined;
+  return text.includes(":") && /^[0-9a-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]/`) ? 128 : undefined;
 }

@@ -1,7 +1,7 @@
 /** The way out of a workspace, with servers of this test's own at addresses that the rules take for others. */
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { Agent, createServer as createHttpServer, request, type Server } from "node:http";
+import { Agent, createServer as createHttpServer, type IncomingMessage, request, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -74,17 +74,18 @@ type Answer = { status: number; reason: string; body: string; socket?: Socket };
 async function get(url: string, headers: Record<string, string> = {}, body = ""): Promise<Answer> {
   const asked = request({ socketPath, path: url, method: body === "" ? "GET" : "POST", headers, agent: new Agent() });
   asked.end(body);
-  const [answer] = await once(asked, "response");
-  return { status: answer.statusCode, reason: answer.statusMessage, body: await text(answer) };
+  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  return { status: answer.statusCode ?? 0, reason: answer.statusMessage ?? "", body: await text(answer) };
 }
 
 /** Asks for a tunnel; what comes through it is the answer to a request for `/through`. */
 async function tunnel(target: string): Promise<Answer> {
   const asked = request({ socketPath, path: target, method: "CONNECT", agent: false });
   asked.end();
-  const [answer, socket, head] = await once(asked, "connect");
+  const [answer, socket, head] = (await once(asked, "connect")) as [IncomingMessage, Socket, Buffer];
   if (answer.statusCode !== 200) {
-    return { status: answer.statusCode, reason: answer.statusMessage, body: `${head}${await text(socket)}` };
+    const body = `${head.toString()}${await text(socket)}`;
+    return { status: answer.statusCode ?? 0, reason: answer.statusMessage ?? "", body };
   }
   socket.write(`GET /through HTTP/1.1\r\nhost: ${target}\r\nconnection: close\r\n\r\n`);
   return { status: 200, reason: "", body: await text(socket) };
@@ -120,7 +121,7 @@ describe("what is allowed", () => {
       "x-kept": "2",
     });
     expect(answer.status).toBe(200);
-    const seen = JSON.parse(answer.body);
+    const seen = JSON.parse(answer.body) as { url: string; headers: Record<string, string | undefined> };
     expect(seen).toMatchObject({ url: "/simple/?a=b", headers: { host: `pypi.test:${port}`, "x-kept": "2" } });
     for (const name of ["proxy-connection", "proxy-authorization", "x-hop"]) expect(seen.headers[name]).toBeUndefined();
     expect(JSON.parse((await get(`http://pypi.test:${port}/`, {}, "sent")).body)).toMatchObject({
@@ -131,7 +132,10 @@ describe("what is allowed", () => {
 
   it("carries tunnels and SOCKS5", async () => {
     expect((await tunnel(`pypi.test:${port}`)).body).toContain("/through");
-    expect(await socks("pypi.test", port)).toMatchObject({ reply: 0, body: expect.stringContaining("/socks") });
+    expect(await socks("pypi.test", port)).toMatchObject({
+      reply: 0,
+      body: expect.stringContaining("/socks") as string,
+    });
   });
 
   it("takes of a name's addresses those that are open", async () => {
@@ -158,7 +162,7 @@ describe("what is refused", () => {
       expect(answer.body).toMatch(reason);
     }
     expect(refusals.length).toBe(2);
-    expect(refusals[0]).toMatchObject({ port, reason: expect.stringMatching(reason) });
+    expect(refusals[0]).toMatchObject({ port, reason: expect.stringMatching(reason) as string });
     expect((await socks(host.replace(/[[\]]/g, ""), port)).reply).toBe(2);
   });
 

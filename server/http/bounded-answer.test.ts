@@ -88,7 +88,8 @@ describe("a fetch within limits", () => {
 describe("a library's agent within limits", () => {
   /** As a library reads: everything, however much that is. */
   const ask = async (route: string, limits = LIMITS): Promise<string> => {
-    const [answer] = await once(get(`${origin}${route}`, { agent: new BoundedAgent("http:", limits) }), "response");
+    const asked = get(`${origin}${route}`, { agent: new BoundedAgent("http:", limits) });
+    const [answer] = (await once(asked, "response")) as [AsyncIterable<Buffer>];
     const parts: Buffer[] = [];
     for await (const part of answer) parts.push(part);
     return Buffer.concat(parts).toString();
@@ -110,7 +111,8 @@ describe("a library's agent within limits", () => {
     const { port } = secure.address() as AddressInfo;
     const agent = new BoundedAgent("https:", LIMITS);
     const askSecurely = async (route: string, options: RequestOptions): Promise<number> => {
-      const [answer] = await once(getSecurely(`https://localhost:${port}${route}`, { agent, ...options }), "response");
+      const asked = getSecurely(`https://localhost:${port}${route}`, { agent, ...options });
+      const [answer] = (await once(asked, "response")) as [AsyncIterable<Buffer>];
       let size = 0;
       for await (const part of answer) size += part.length;
       return size;

@@ -81,7 +81,7 @@ export class WorkspaceAgent extends Agent {
     const own = this.#endpoint === undefined ? undefined : addressOf(this.#endpoint).socketPath;
     const socketPath = own ?? options.socketPath;
     if (typeof socketPath === "string") return connectToSocket(socketPath);
-    return super.createConnection(options as never, connected as never) as Duplex;
+    return super.createConnection(options, connected);
   }
 }
 
