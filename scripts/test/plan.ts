@@ -9,8 +9,11 @@ import { runPytest } from "#scripts/test/steps/pytest.ts";
 import { runRustTests } from "#scripts/test/steps/rust.ts";
 import { runVitest } from "#scripts/test/steps/vitest.ts";
 
-/** `all`: every test; `smoke`: a few that touch each part of the suite's area. */
-export type Scope = "all" | "smoke";
+/**
+ * `all`: every test; `smoke`: a few that touch each part of the suite's area; `isolation`: attacks of a hostile notebook,
+ * a hostile client of gpud and an anonymous stranger.
+ */
+export type Scope = "all" | "smoke" | "isolation";
 
 type Suite = {
   builds: readonly BuildName[];
@@ -39,13 +42,13 @@ const SUITES = {
     run: async ({ root, out, fuzzSeconds }, scope, print) => {
       const env: Record<string, string> = fuzzSeconds === undefined ? {} : { SLUICE_FUZZ_SECONDS: String(fuzzSeconds) };
       const options = { parallel: Math.max(2, availableParallelism()), env };
-      return await runRustTests(root, out, print, scope === "all" ? options : { ...options, wanted: RUST_SMOKE });
+      return await runRustTests(root, out, print, scope === "all" ? options : { ...options, wanted: RUST[scope] });
     },
   },
   vitest: {
     builds: ["native programs", "workspace environment"],
     cores: 2,
-    run: async ({ root, out }, scope, print) => await runVitest(root, out, print, scope === "all" ? [] : VITEST_SMOKE),
+    run: async ({ root, out }, scope, print) => await runVitest(root, out, print, scope === "all" ? [] : VITEST[scope]),
   },
   pytest: {
     builds: ["native programs", "Python packages"],
@@ -65,15 +68,28 @@ const SUITES = {
 export type SuiteName = keyof typeof SUITES;
 export const SUITE_NAMES = Object.keys(SUITES) as SuiteName[];
 
-/** Programs of the Rust smoke: one of each crate whose tests take about a second. */
-export const RUST_SMOKE = ["api/unit tests", "client/unit tests", "conformance/blocking", "conformance/first_use"];
-/** Files of the Vitest smoke: pure decisions, an operation on the database, and the HTTP handlers. */
-export const VITEST_SMOKE = [
-  "server/scheduler/queue.test.ts",
-  "server/services/lease",
-  "app/api/handlers.test.ts",
-  "scripts/test",
-];
+/** Programs of the Rust tests. The smoke is one of each crate with tests of about a second. */
+export const RUST: Record<Exclude<Scope, "all">, string[]> = {
+  smoke: ["api/unit tests", "client/unit tests", "conformance/blocking", "conformance/first_use"],
+  isolation: ["gpud/all"],
+};
+/** Parts of names of Vitest files. The smoke is pure decisions, an operation on the database, and the HTTP handlers. */
+export const VITEST: Record<Exclude<Scope, "all">, string[]> = {
+  smoke: ["server/scheduler/queue.test.ts", "server/services/lease", "app/api/handlers.test.ts", "scripts/test"],
+  isolation: [
+    ...["isolation", "sandbox", "confined", "limits-enforced"].map((name) => `server/launchers/local/${name}.test.ts`),
+    ...["server/egress", "server/jupyter/endpoint", "server/jupyter/server-settings", "server/contracts/linear"],
+    ...["server/auth/next-auth", "server/auth/sign-in-limit", "server/http/limit-body", "server/http/bounded-answer"],
+    ...["server/broker/hostile-workspaces", "server/broker/control/hostile-gpud", "server/gateway/gateway"],
+    "scripts/start/held-sockets",
+  ],
+};
+
+/** `npm test -- isolation`. */
+export const ISOLATION: ReadonlyMap<SuiteName, Scope> = new Map([
+  ["vitest", "isolation"],
+  ["rust", "isolation"],
+]);
 
 /** The steps for these suites, each with its scope, and for the builds that they or other steps need. */
 export function suiteSteps(
