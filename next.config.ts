@@ -15,7 +15,7 @@ const config: NextConfig = {
   typedRoutes: false,
   // A page's title stands in its head, not behind its body: readers and tools that look at once find it. Pages read their
   // data before anything of them is sent, so nothing waits for it.
-  htmlLimitedBots: /.*/,
+  htmlLimitedBots: /^/,
   // `npm run types` checks them, and the checks before a change lands call it: nobody waits for it at a first start.
   typescript: { ignoreBuildErrors: true },
   async redirects() {

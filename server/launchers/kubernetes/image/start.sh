@@ -15,4 +15,5 @@ fi
 for libraries in /opt/sluice/environment/lib/python3.*/site-packages/sluice_gpu/lib; do
   if [ -d "$libraries" ]; then export LD_LIBRARY_PATH="$libraries"; fi
 done
-exec /bin/sh /opt/sluice/init.sh /run/sluice/started /opt/sluice/overlay /opt/sluice/packages /datasets "$@"
+# No forwarder: a pod's network is its own.
+exec /bin/sh /opt/sluice/init.sh /run/sluice/started /opt/sluice/overlay /opt/sluice/packages /datasets "" "$@"
