@@ -20,7 +20,7 @@ export type Disk = {
   heldBytes: number;
   /** Free beside the whole reserve, held or released; negative once database and logs use the reserve. */
   spareBytes: number;
-  /** What is left belongs to database and logs: no workspace starts. */
+  /** The remaining space belongs to database and logs, so no workspace starts. */
   isShort: boolean;
 };
 

@@ -5,13 +5,13 @@ import { env, type HeldSocket } from "#server/env.ts";
 
 export type Listening = {
   port: number;
-  /** Accepts no more connections; open ones stay. */
+  /** Accepts no more connections; open connections stay. */
   close: () => void;
 };
 
 /**
- * Listens on the sockets that were handed over for `port`; without one, at `host` and `port`. Connections that came
- * while no process listened are accepted now. Port 0 takes a free one.
+ * Listens on the inherited sockets for `port`, else at `host` and `port`. Accepts connections that waited while no
+ * process listened. Port 0 chooses a free port.
  */
 export async function listen(
   server: Server,
@@ -22,7 +22,7 @@ export async function listen(
   await begin(server, first === undefined ? { port, host } : { fd: first.fd });
   const more: Server[] = [];
   for (const { fd } of others) {
-    // A server listens on one socket; Node's servers take connections of another one by this event.
+    // A server listens on one socket. The `connection` event hands it connections of further sockets.
     const other = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit("connection", socket));
     await begin(other, { fd });
     more.push(other);

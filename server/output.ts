@@ -35,7 +35,7 @@ export function outputTo(dest: number | string, report: (message: string) => str
   (stream as NodeJS.EventEmitter).on("drop", (lines: string) => {
     dropped += lines.split("\n").length - 1;
   });
-  // Nothing waits any more.
+  // All waiting lines are written.
   stream.on("drain", () => {
     clearInterval(retrying);
     retrying = undefined;
@@ -58,7 +58,7 @@ export function outputTo(dest: number | string, report: (message: string) => str
   };
 }
 
-/** Has everything that this process writes to stdout and stderr outlive a full disk and a reader that has left. */
+/** Keeps this process running when stdout or stderr cannot be written: the disk is full, or the reader has left. */
 export function keepOutput(): void {
   for (const [fd, stream] of [
     [1, process.stdout],

@@ -32,7 +32,7 @@ let relay: Server;
 let authority: string;
 let issuer: Awaited<ReturnType<typeof startProvider>>;
 
-/** Where pods reach the database, which listens on a Unix socket alone: it takes who asks for TLS first, and nobody else. */
+/** A relay from pods to the database, which listens on a Unix socket alone. The relay accepts only TLS clients. */
 async function startRelay(certificate: { key: string; cert: string }): Promise<Server> {
   const server = createServer((plain) => {
     plain.once("data", (request: Buffer) => {

@@ -4,7 +4,7 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 export type PortOwner = {
   /** The user that the socket belongs to. */
   uid: number;
-  /** Undefined where this process may not look into the owner's. */
+  /** Undefined where this process may not read the owner's descriptors. */
   process?: { pid: number; command: string };
 };
 

@@ -72,7 +72,7 @@ it.skipIf(!isMountable)("gives a full disk its space back before the next write"
   expect(stdout.trim().split("\n")).toEqual([
     "true",
     "ENOSPC",
-    "The disk of /mnt is almost full: 0 MiB left. The reserve of 4 MiB is released for database and logs, and no workspace starts. Delete files that nobody needs, or enlarge the disk.",
+    "The disk of /mnt is almost full: 0 MiB left. The reserve of 4 MiB is released for database and logs, and no workspace starts. Delete unneeded files, or enlarge the disk.",
     "The disk of /mnt has space again, and workspaces start.",
     "true",
   ]);

@@ -51,7 +51,7 @@ export async function keepReserve(stateDir: string, options: ReserveOptions): Pr
 
 function shortage(stateDir: string, { availableBytes, reserveBytes }: Disk): string {
   const [left, reserve] = [formatBytes(availableBytes), formatBytes(reserveBytes)];
-  return `The disk of ${stateDir} is almost full: ${left} left. The reserve of ${reserve} is released for database and logs, and no workspace starts. Delete files that nobody needs, or enlarge the disk.`;
+  return `The disk of ${stateDir} is almost full: ${left} left. The reserve of ${reserve} is released for database and logs, and no workspace starts. Delete unneeded files, or enlarge the disk.`;
 }
 
 function relief(stateDir: string): string {

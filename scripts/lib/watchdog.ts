@@ -27,7 +27,7 @@ export type WatchdogOptions = {
 /** Asks one process, run after run. */
 export class Watchdog {
   readonly #options: Required<WatchdogOptions>;
-  /** An address that never answered says nothing about the process: no run is ended for its sake. */
+  /** No run is ended at an address that never answered: the address may be wrong. */
   #hasAnswered = false;
 
   constructor(options: WatchdogOptions) {

@@ -35,7 +35,7 @@ export type HeldSockets = {
 
 /** Time that the processes of a killed `npm start` take to end. */
 const PREDECESSORS_END_MS = 20_000;
-/** A listener that nobody finds has most likely ended since the port was refused. */
+/** Time for a listener that cannot be found, because it has most likely ended since. */
 const UNKNOWN_END_MS = 1_000;
 const RETRY_MS = 250;
 
@@ -110,7 +110,7 @@ const { _createServerHandle: createHandle } = net as unknown as {
 function bind(host: string, port: number): { handle: Handle; port: number } | "taken" | "no-address" {
   const handle = createHandle(host, port, net.isIPv6(host) ? 6 : 4);
   const address: Partial<AddressInfo> = {};
-  // libuv tells a taken port at the next call.
+  // libuv reports a taken port at the next call.
   const code = typeof handle === "number" ? handle : handle.getsockname(address);
   if (code === 0 && typeof handle !== "number" && address.port !== undefined) return { handle, port: address.port };
   if (typeof handle !== "number") handle.close();

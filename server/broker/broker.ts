@@ -30,7 +30,7 @@ export type BrokerOptions = {
   /** For Prometheus and a cluster's API server, which workspaces need not reach; a free one where none is given. */
   internalPort?: number;
   host?: string;
-  /** Holds the socket for workspaces on this machine, which have no network but their own; none where there are none. */
+  /** Folder of the socket for local workspaces, which have no other network; undefined without a local launcher. */
   socketFolder?: string;
   /** What runs workspaces here, for whoever asks whether all is well. */
   launchers?: ReadonlyMap<string, Launcher>;

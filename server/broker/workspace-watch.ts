@@ -105,7 +105,7 @@ export function startWorkspaceWatch(
     await warnOfStop(systemContext(database.db));
   };
 
-  /** What a workspace's server says of its usage, where that is asked, and of its activity. */
+  /** Asks a workspace's server for its activity, and for its usage where `asksUsage` is set. */
   const ask = async (row: Row, asksUsage: boolean) => {
     const began = Date.now();
     const said = await Promise.all([asksUsage ? ofJupyter(row, usageWithin) : null, jupyterActivity(row)]);

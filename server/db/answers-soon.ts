@@ -3,7 +3,7 @@ import type { Database } from "#server/db/client.ts";
 import { SluiceError } from "#server/errors.ts";
 import { within } from "#server/within.ts";
 
-/** Less than a watchdog waits for an answer: a database that hangs is no reason to end a process that is well. */
+/** Shorter than the watchdog's timeout, so that a database that hangs does not end a healthy process. */
 const HEALTH_MS = 5_000;
 
 /** Settles when the database answers; throws `unavailable` when there is no answer in time. */

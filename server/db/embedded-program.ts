@@ -26,7 +26,7 @@ export async function findBinaries(): Promise<Binaries> {
   return found;
 }
 
-/** PostgreSQL refuses to run as root; in a user namespace root is somebody else and the files stay root's. */
+/** PostgreSQL refuses to run as root. In a user namespace, root has another user id and the files stay root's. */
 export function launch(program: string, args: string[]): ChildProcess {
   const stdio: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
   if (process.platform !== "linux") return spawn(program, args, { stdio });
@@ -39,7 +39,7 @@ export function launch(program: string, args: string[]): ChildProcess {
 
 /** Makes the data directory of a server whose one user has the password in `passwordFile`. */
 export async function initialise(binaries: Binaries, data: string, passwordFile: string): Promise<void> {
-  // What an interrupted initialisation left is no database yet.
+  // An interrupted initialization leaves no usable database.
   await rm(data, { recursive: true, force: true });
   giveToServer(path.dirname(data));
   const child = launch(binaries.initdb, [
@@ -65,16 +65,16 @@ export async function initialise(binaries: Binaries, data: string, passwordFile:
     child.once("error", reject);
     child.once("close", resolve);
   });
-  if (code !== 0) throw new Error(`PostgreSQL could not be initialised (initdb ended with ${code}):\n${output.trim()}`);
+  if (code !== 0) throw new Error(`PostgreSQL could not be initialized (initdb ended with ${code}):\n${output.trim()}`);
   if (!runsAsNobody()) await chmod(data, 0o700);
 }
 
-/** Makes a folder the server's own, where the server runs as another user. */
+/** Gives a folder to the server's user, where the server runs as another user. */
 export function giveToServer(folder: string): void {
   if (runsAsNobody()) spawnSync("chown", ["-R", "65534:65534", folder]);
 }
 
-/** Whether the server runs as the user nobody: root that may make no user namespace has no other way. */
+/** Whether the server runs as the user nobody: the only way for root without user namespaces. */
 function runsAsNobody(): boolean {
   return process.platform === "linux" && process.getuid?.() === 0 && namespacePrefix().length === 0;
 }

@@ -12,9 +12,9 @@ export type Run = {
   stop: () => Promise<void>;
 };
 
-/** How often a server that is no child of this process is looked at. */
+/** Interval of checks on a server that is not a child of this process. */
 const LOOK_MS = 500;
-/** A server that stays up this long counts as well: the pauses before further restarts begin anew. */
+/** Uptime after which the pauses before restarts begin anew. */
 const STABLE_MS = 30_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
@@ -65,8 +65,8 @@ async function worksOn(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Starts a server again, by `again`, each time that it ends by itself; tells `onRestart` why. Pauses grow while starts
- * fail. Returns the way to stop the run that is up.
+ * Restarts a server by `again` each time that the server ends by itself, and calls `onRestart` with the reason. Pauses
+ * grow while starts fail. Returns a function that stops the current run.
  */
 export function supervise(first: Run, again: () => Promise<Run>, onRestart: (reason: string) => void): Run["stop"] {
   let current = first;

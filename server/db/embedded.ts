@@ -16,19 +16,19 @@ export type EmbeddedPostgres = {
   url: string;
   /** The server's Unix socket; the path has at most 107 bytes. */
   socket: string;
-  /** The process of the server that this call started or found; a restart has another one. */
+  /** Process id of the server that this call started or found. A restart changes the id. */
   pid: number | undefined;
   /** Whether a server that was already running on this data directory was taken over. */
   adopted: boolean;
   stop: () => Promise<void>;
 };
 
-/** Relative to the data directory, in which the server works: a long path of the state directory does no harm. */
+/** Relative to the data directory, the server's working directory, so that the state directory may have a long path. */
 const SOCKET_FOLDER = "../socket";
 
 export type EmbeddedOptions = {
   onLog?: (line: string) => void;
-  /** Supervises the server: a server that ends by itself is started again, after this was called with the reason. */
+  /** Turns supervision on. Called with the reason before a server that ended by itself is started again. */
   onRestart?: (reason: string) => void;
   settings?: Record<string, string>;
   /** The programs of another PostgreSQL than the one that npm installed. */

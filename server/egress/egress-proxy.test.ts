@@ -1,4 +1,4 @@
-/** The way out of a workspace, with servers of this test's own at addresses that the rules take for others. */
+/** The egress proxy, with servers of this test at addresses that the rules take for other hosts. */
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { Agent, createServer as createHttpServer, type IncomingMessage, request, type Server } from "node:http";
@@ -22,7 +22,7 @@ let proxy: EgressProxy;
 let policy: EgressPolicy;
 let gpuServers: Set<string>;
 let refusals: Refusal[];
-/** Names of this test; every other one has no address. */
+/** Names of this test. Other names have no address. */
 let names: Record<string, string[]>;
 
 /** Judges loopback as a public address, so that the test's own server can stand for one. */
@@ -78,7 +78,7 @@ async function get(url: string, headers: Record<string, string> = {}, body = "")
   return { status: answer.statusCode ?? 0, reason: answer.statusMessage ?? "", body: await text(answer) };
 }
 
-/** Asks for a tunnel; what comes through it is the answer to a request for `/through`. */
+/** Opens a tunnel and returns the answer to a request for `/through`. */
 async function tunnel(target: string): Promise<Answer> {
   const asked = request({ socketPath, path: target, method: "CONNECT", agent: false });
   asked.end();
@@ -111,8 +111,8 @@ async function socks(host: string, to: number): Promise<{ reply: number; body: s
   return { reply, body: Buffer.concat(chunks.slice(1)).subarray(10).toString() };
 }
 
-describe("what is allowed", () => {
-  it("carries plain requests, without what is meant for a proxy alone", async () => {
+describe("an allowed connection", () => {
+  it("carries plain requests, without headers for a proxy", async () => {
     const answer = await get(`http://pypi.test:${port}/simple/?a=b`, {
       "proxy-connection": "keep-alive",
       "proxy-authorization": "Basic c2VjcmV0",
@@ -138,12 +138,12 @@ describe("what is allowed", () => {
     });
   });
 
-  it("takes of a name's addresses those that are open", async () => {
+  it("uses the open addresses of a name", async () => {
     expect((await tunnel(`both.test:${port}`)).status).toBe(200);
   });
 });
 
-describe("what is refused", () => {
+describe("rejects a connection to", () => {
   it.each([
     ["inside.test", "all", [], /private address/],
     ["10.1.2.3", "all", ["*.test"], /private address/],
@@ -179,7 +179,7 @@ describe("what is refused", () => {
     let looks = 0;
     Object.defineProperty(names, "rebind.test", { get: () => (++looks === 1 ? ["203.0.113.9"] : ["127.0.0.1"]) });
     policy = { mode: "list", allow: ["10.0.0.0/8", "rebind.test"] };
-    // The connection goes to the address that was judged, where nobody is.
+    // The connection goes to the judged address, where no server listens.
     const asked = tunnel(`rebind.test:${port}`);
     await expect(
       Promise.race([asked, new Promise((resolve) => setTimeout(resolve, 300, "no answer"))]),
@@ -199,7 +199,7 @@ it("opens what the list names, and GPU servers in every mode", async () => {
   expect((await tunnel(`127.0.0.1:${port + 1}`)).status).toBe(403);
 });
 
-it("knows the package indexes of the operator", async () => {
+it("opens the operator's package indexes at private addresses in mode all", async () => {
   expect(
     packageIndexes(
       {
@@ -226,7 +226,7 @@ it("knows the package indexes of the operator", async () => {
   expect(await judged("none", 80)).toHaveProperty("refused");
 });
 
-it("bounds what one workspace takes", async () => {
+it("limits the connections and header bytes of one workspace", async () => {
   const held: Socket[] = [];
   for (let count = 0; count < MOST_CONNECTIONS + 20; count++)
     held.push(connect(socketPath).on("error", () => undefined));
@@ -239,7 +239,7 @@ it("bounds what one workspace takes", async () => {
   expect(long?.status ?? 431).toBe(431);
 });
 
-it("listens to nothing that is no opening", async () => {
+it("closes connections without a valid opening", async () => {
   for (const bytes of ["\u0004\u0001", "\u0005\u00ff", "GET / HTTP/1.1\r\n\r\n", "CONNECT nowhere HTTP/1.1\r\n\r\n"]) {
     const socket = connect(socketPath);
     socket.end(Buffer.from(bytes, "latin1"));

@@ -50,7 +50,7 @@ export async function judge(input: JudgeInput): Promise<Verdict> {
     return { unknown: `${host} has no address (${error instanceof Error ? error.message : "unknown"}).` };
   }
   if (isGpuServer) {
-    // A GPU server names its own address. The loopback is that of a server on this host; nothing else closed is one.
+    // A GPU server reports its own address. The loopback, for a server on this host, is the only closed address.
     const possible = found.filter(({ address }) => rules.reach(address) !== "closed" || isLoopback(address));
     if (possible.length > 0) return { addresses: possible };
   }

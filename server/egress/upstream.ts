@@ -17,7 +17,7 @@ export function upstreamOf(environment: NodeJS.ProcessEnv): Upstream | undefined
   const { HTTPS_PROXY, https_proxy = HTTPS_PROXY, HTTP_PROXY, http_proxy = HTTP_PROXY } = environment;
   const url = URL.parse(https_proxy || http_proxy || "");
   if (url?.protocol !== "http:") return undefined;
-  const without = (environment.no_proxy ?? environment.NO_PROXY ?? "")
+  const directHosts = (environment.no_proxy ?? environment.NO_PROXY ?? "")
     .split(",")
     .map((entry) =>
       entry
@@ -28,7 +28,7 @@ export function upstreamOf(environment: NodeJS.ProcessEnv): Upstream | undefined
     .filter((entry) => entry !== "");
   const covers = (host: string) => {
     const name = host.toLowerCase();
-    return !without.some((entry) => entry === "*" || name === entry || name.endsWith(`.${entry}`));
+    return !directHosts.some((entry) => entry === "*" || name === entry || name.endsWith(`.${entry}`));
   };
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
   return {
@@ -49,11 +49,11 @@ function isAllowedByName(name: string, { mode, allow }: EgressPolicy): boolean {
 /** A connection through the proxy to `target` (`host:port`). */
 export async function throughUpstream(upstream: Upstream, target: string, timeoutMs: number): Promise<Socket> {
   const { address, headers } = upstream;
-  const asked = request({ ...address, headers, method: "CONNECT", path: target, agent: false });
-  // For the whole answer: one that comes byte by byte is late, too.
-  const timer = setTimeout(() => asked.destroy(new Error("the host's proxy does not answer")), timeoutMs);
+  const connectRequest = request({ ...address, headers, method: "CONNECT", path: target, agent: false });
+  // The timeout is for the whole answer, because a hostile answer may come byte by byte.
+  const timer = setTimeout(() => connectRequest.destroy(new Error("the host's proxy does not answer")), timeoutMs);
   const connected = new Promise<Socket>((resolve, reject) => {
-    asked.once("connect", (answer, socket: Socket, head) => {
+    connectRequest.once("connect", (answer, socket: Socket, head) => {
       if (answer.statusCode !== 200) {
         socket.destroy();
         return reject(new Error(`the host's proxy answered ${answer.statusCode}`));
@@ -61,11 +61,11 @@ export async function throughUpstream(upstream: Upstream, target: string, timeou
       if (head.length > 0) socket.unshift(head);
       resolve(socket);
     });
-    asked.once("error", reject).once("response", () => {
-      asked.destroy();
-      reject(new Error("the host's proxy knows no CONNECT"));
+    connectRequest.once("error", reject).once("response", () => {
+      connectRequest.destroy();
+      reject(new Error("the host's proxy does not support CONNECT"));
     });
-    asked.end();
+    connectRequest.end();
   });
   return await connected.finally(() => clearTimeout(timer));
 }

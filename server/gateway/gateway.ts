@@ -82,8 +82,8 @@ class Handler {
     // The Host header stays the workspace's own, so that Jupyter's own check of the Origin holds too.
     this.#web = createProxyServer({ changeOrigin: false, xfwd: false, agent: this.#agent });
     this.#web.on("proxyRes", (answer) => guardResponse(answer.headers));
-    const once = new WorkspaceAgent({ keepAlive: false });
-    this.#sockets = createProxyServer({ changeOrigin: false, xfwd: false, ws: true, agent: once });
+    const upgradeAgent = new WorkspaceAgent({ keepAlive: false });
+    this.#sockets = createProxyServer({ changeOrigin: false, xfwd: false, ws: true, agent: upgradeAgent });
     this.#sockets.on("proxyReqWs", (toServer, _, socket) =>
       toServer.once("upgrade", (answer, from) => {
         guardResponse(answer.headers);
@@ -223,7 +223,7 @@ class Handler {
   }
 }
 
-/** A workspace's server, as the proxy takes it. */
+/** A workspace's server as a target of the proxy. */
 function targetOf({ endpoint }: Target) {
   return { protocol: "http:", ...addressOf(endpoint) };
 }

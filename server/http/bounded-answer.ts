@@ -1,7 +1,7 @@
 /**
- * Answers of programs that Sluice does not trust with its memory: workspaces, identity providers, the cluster, and its
- * own services while another program holds their port. An answer has a limit of bytes and of time from request to last
- * byte, and no redirect is followed.
+ * Answers of programs that Sluice does not trust with its memory: workspaces, identity providers, the cluster, and any
+ * program on the port of a service. Each answer is limited in bytes, and in time from the request to its last byte.
+ * Redirects are not followed.
  */
 import { Agent, type RequestOptions } from "node:http";
 import { connect, type NetConnectOpts } from "node:net";
@@ -10,7 +10,7 @@ import { type ConnectionOptions, connect as connectSecurely } from "node:tls";
 import { collectBytes, formatBytes } from "./read-bytes.ts";
 
 export type AnswerLimits = {
-  /** Length of the body after decompression; where a connection is limited, of everything that it receives. */
+  /** Bytes of the body after decompression. `BoundedAgent` counts all bytes that a connection receives. */
   maxBytes: number;
   /** Time from the request to the last byte of the answer. */
   timeoutMs: number;
@@ -34,13 +34,13 @@ export async function readAnswer(parts: AsyncIterable<Uint8Array>, maxBytes: num
   return await collectBytes(parts, maxBytes, () => new AnswerTooLarge(maxBytes));
 }
 
-/** A response whose body is read already. A status that no `Response` can have becomes the nearest one. */
+/** Makes a response from a complete body. `Response` takes statuses from 200 to 599: others become the nearest one. */
 export function responseOf(status: number, headers: Headers, body: Buffer): Response {
   const known = Math.min(Math.max(status, 200), 599);
   return new Response(WITHOUT_BODY.includes(known) ? null : Uint8Array.from(body), { status: known, headers });
 }
 
-/** `fetch` within limits. A redirect is an answer like any other; a request's own signal may end it earlier. */
+/** `fetch` within limits. Returns a redirect as the answer. The signal of the request may end the fetch earlier. */
 export function boundedFetch({ maxBytes, timeoutMs }: AnswerLimits): typeof globalThis.fetch {
   return async (input, init) => {
     const request = new Request(input, init);
@@ -65,7 +65,7 @@ export class BoundedAgent extends Agent {
     super({ keepAlive: false });
     this.#limits = limits;
     this.#secure = protocol === "https:";
-    // Node reads both, and declares neither.
+    // Node reads both properties; its declarations lack them.
     Object.assign(this, { protocol, defaultPort: this.#secure ? 443 : 80 });
   }
 
@@ -75,7 +75,7 @@ export class BoundedAgent extends Agent {
   }
 }
 
-/** Ends a connection above a limit without an error of its own: a library may have no listener for one by then. */
+/** Ends a connection above a limit, without an error: by then a library may have no listener for errors. */
 function limitConnection(socket: Duplex, { maxBytes, timeoutMs }: AnswerLimits): Duplex {
   let received = 0;
   const timer = setTimeout(() => socket.destroy(), timeoutMs);

@@ -1,9 +1,9 @@
 import { SluiceError } from "#server/errors.ts";
 
-/** Largest body of a request that is read as a whole, bytes, where a route does not name another limit. */
+/** Default maximum size of a request body, bytes. */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
-/** What is said of a larger one. */
+/** The error of a body above the limit. */
 export function bodyTooLarge(maxBytes: number): SluiceError {
   return new SluiceError("too-large", `The body is larger than ${formatBytes(maxBytes)}. Send less.`);
 }
@@ -14,8 +14,8 @@ export function formatBytes(bytes: number): string {
 }
 
 /**
- * A body as a whole; throws `too-large` as soon as more than `maxBytes` have come, whatever its length was said to be.
- * The rest stays unread and the stream open, so that the answer can still be sent.
+ * Reads a whole body; throws `too-large` at the first byte above `maxBytes`, whatever `content-length` says. The rest
+ * stays unread and the stream stays open, so that the answer can still be sent.
  */
 export async function readBytes(body: Body, maxBytes: number): Promise<Buffer> {
   return await collectBytes(partsOf(body), maxBytes, () => bodyTooLarge(maxBytes));

@@ -85,7 +85,7 @@ export class WorkspaceAgent extends Agent {
   }
 }
 
-/** Requests under way, by endpoint. */
+/** Number of requests under way, by endpoint. */
 const underWay = new Map<string, number>();
 
 /**
@@ -107,17 +107,17 @@ export function fetchOf(endpoint: string): typeof globalThis.fetch {
   };
 }
 
-async function ask(endpoint: string, asked: Request): Promise<Response> {
-  const { pathname, search } = new URL(asked.url);
-  const body = asked.body === null ? undefined : Buffer.from(await asked.arrayBuffer());
-  const headers = Object.fromEntries(asked.headers);
+async function ask(endpoint: string, wanted: Request): Promise<Response> {
+  const { pathname, search } = new URL(wanted.url);
+  const body = wanted.body === null ? undefined : Buffer.from(await wanted.arrayBuffer());
+  const headers = Object.fromEntries(wanted.headers);
   const onward = request({
     ...addressOf(endpoint),
     agent: new WorkspaceAgent({ keepAlive: false }),
-    method: asked.method,
+    method: wanted.method,
     path: `${pathname}${search}`,
     headers: body === undefined ? headers : { ...headers, "content-length": body.length },
-    signal: AbortSignal.any([asked.signal, AbortSignal.timeout(ANSWER_MS)]),
+    signal: AbortSignal.any([wanted.signal, AbortSignal.timeout(ANSWER_MS)]),
   });
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     onward.once("response", resolve).once("error", reject);
@@ -125,9 +125,9 @@ async function ask(endpoint: string, asked: Request): Promise<Response> {
     onward.once("close", () => reject(new Error("The workspace's server closed the connection.")));
     onward.end(body);
   });
-  const told = new Headers();
+  const answerHeaders = new Headers();
   for (const [name, value] of Object.entries(answer.headers)) {
-    for (const one of [value ?? []].flat()) told.append(name, one);
+    for (const one of [value ?? []].flat()) answerHeaders.append(name, one);
   }
-  return responseOf(answer.statusCode ?? 502, told, await readAnswer(answer, LONGEST_ANSWER));
+  return responseOf(answer.statusCode ?? 502, answerHeaders, await readAnswer(answer, LONGEST_ANSWER));
 }

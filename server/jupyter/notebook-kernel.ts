@@ -6,7 +6,7 @@ import { type JupyterServer, onlookerSettings, serverSettings } from "./server-s
 const START_TIMEOUT_MS = 30_000;
 /** Characters of output that one run gives: more than a page shows. */
 const MOST_OUTPUT = 16 << 20;
-/** What each output counts beside its text: a million empty ones take memory too while a slow reader reads. */
+/** Characters that each output counts besides its text: empty outputs take memory too. */
 const OUTPUT_COUNTS = 256;
 
 /** Starts a kernel for a notebook of this path, or gives the one that it has. */

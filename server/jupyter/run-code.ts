@@ -1,12 +1,12 @@
 import { type Kernel, KernelManager, type KernelMessage } from "@jupyterlab/services";
 import { type JupyterServer, serverSettings } from "./server-settings.ts";
 
-/** What is kept of a kernel's output, characters. */
+/** Maximum characters that are kept of a kernel's output. */
 const MOST_PRINTED = 64 * 1024;
 
 /**
- * Starts a kernel, runs `code` in it, ends it, and gives the first 64 Ki characters that it printed; an exception's text is
- * part of them. Every wait has an end, because the client library waits for ever on a WebSocket that fails. Throws a sentence.
+ * Runs `code` in a new kernel, ends the kernel, and returns the first 64 Ki characters of its output, with exceptions.
+ * Every wait has an end, because the client library waits for ever on a WebSocket that fails. Throws a sentence.
  */
 export async function runCode(
   server: JupyterServer,

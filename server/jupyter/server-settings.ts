@@ -22,7 +22,7 @@ export function serverSettings({ endpoint, token }: JupyterServer): ServerConnec
         headers: { authorization },
         agent,
         maxPayload: LONGEST_MESSAGE,
-        // A compressed message costs its sender a thousandth of what it costs here.
+        // A compressed message takes far less memory of its sender than of this process.
         perMessageDeflate: false,
         handshakeTimeout: 30_000,
       });
@@ -51,7 +51,7 @@ export function onlookerSettings(server: JupyterServer, timeoutMs: number): Serv
   return { ...serverSettings(server), Request: QuietRequest };
 }
 
-/** A short answer of a server that is its user's: figures. */
+/** Reads a short answer of a server under a tenant's control, such as figures. */
 export async function readShort(response: Response): Promise<string> {
   return (await readAnswer(response.body ?? new Blob([]).stream(), LONGEST_ANSWER)).toString();
 }

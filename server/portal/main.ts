@@ -5,7 +5,7 @@ import { env } from "#server/env.ts";
 import { listen } from "#server/listen.ts";
 import { logger } from "#server/log.ts";
 
-/** How long answers that are under way may take when the portal stops: event streams do not end by themselves. */
+/** Time for answers under way when the portal stops. Event streams do not end by themselves. */
 const STOP_MS = 5_000;
 
 const { SLUICE_LISTEN: host, SLUICE_PORTAL_PORT: port } = env();

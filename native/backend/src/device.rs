@@ -145,7 +145,7 @@ pub trait Device: Send + Sync {
     /// Loads PTX, a cubin or a fat binary; `image` is what the program handed over.
     fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo>;
 
-    /// About how many bytes of the host a module of this image takes: a driver keeps the image, and what it needs of it.
+    /// Estimated bytes of the host that a module of this image takes: a driver keeps the image, and its own form of it.
     fn module_bytes(&self, image: &[u8]) -> u64 {
         2 * image.len() as u64
     }
@@ -336,7 +336,7 @@ pub trait Device: Send + Sync {
     /// Puts parked memory back at its addresses; the caller has charged it to the new lease.
     fn unpark(&self) -> CudaResult<()>;
 
-    /// About how many bytes of the host queued work holds. 0 where a driver bounds what it queues.
+    /// Estimated bytes of the host that queued work holds. 0 where a driver bounds its queue.
     fn queued_bytes(&self) -> u64 {
         0
     }

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Client processes that one lease can have at once.
 pub const SLOTS: usize = 128;
 
-/// Bytes of the host's memory that every lease may take for its clients,
+/// Bytes of the host's memory that every lease may take for its clients.
 pub const HOST_BYTES: u64 = 512 << 20;
-/// and one part in so many of its device memory.
+/// A lease may take its device memory divided by this in addition.
 const HOST_SHARE: u64 = 4;
 
 /// What one worker has used.
@@ -252,12 +252,12 @@ impl Ledger {
         HOST_BYTES + self.limit() / HOST_SHARE
     }
 
-    /// Bytes that they have taken.
+    /// Bytes of the host's memory that the lease's workers have taken.
     pub fn host_used(&self) -> u64 {
         self.page().host_used()
     }
 
-    /// Charges a slot with so many bytes more of the host's memory, or answers `false` when the limit would be passed.
+    /// Charges a slot with more of the host's memory; answers `false` when the limit would be passed.
     pub fn charge_host(&self, slot: usize, bytes: u64) -> bool {
         let limit = self.host_limit();
         self.locked(|page| {
@@ -276,7 +276,7 @@ impl Ledger {
         }
     }
 
-    /// States how much of it queued work holds beside that.
+    /// States the host's memory of a slot's queued work, which counts beside [`Ledger::set_host`].
     pub fn set_host_queued(&self, slot: usize, bytes: u64) {
         if let Some(slot) = self.page().slots.get(slot) {
             slot.host_queued.store(bytes, Ordering::Release);

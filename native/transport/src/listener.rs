@@ -84,10 +84,10 @@ impl Listener {
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         close_on_exec(&socket)?;
         let listener = TcpListener::from(socket);
-        // The descriptors of a socket share this flag, and the parent may have set it.
+        // All descriptors of a socket share this flag, and the parent may have set the flag.
         listener.set_nonblocking(false)?;
         let bound = listener.local_addr()?;
-        // The address decides between TLS and plain TCP, so that a socket on another one must not pass.
+        // The address decides between TLS and plain TCP, so a socket at another address must not pass.
         if !host.as_str().to_socket_addrs()?.any(|named| named == bound) {
             return Err(invalid(format!("descriptor {descriptor} listens at {bound} and not at {address}")));
         }

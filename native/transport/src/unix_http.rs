@@ -1,4 +1,4 @@
-//! HTTP over a Unix socket, for the broker of a workspace that has no network but its own.
+//! HTTP over a Unix socket, for the broker of a workspace with its own network.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use ureq::{Agent, Error};
 /// `http+unix://%2Frun%2Fbroker.sock`: the spelling of jupyter_server and others.
 const SCHEME: &str = "http+unix://";
 
-/// Requests to this base reach the socket; nothing is resolved or dialled for it.
+/// Base URL of requests to the socket; the host is neither resolved nor dialed.
 pub const BASE: &str = "http://127.0.0.1";
 
 /// The socket that a broker's address names; None for an address of another kind.

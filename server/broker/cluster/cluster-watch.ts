@@ -167,7 +167,7 @@ class ClusterWatch {
     this.#stops.push(silence);
   }
 
-  /** Settings of a team are told as a change of the pool under the team's id. */
+  /** A change of a team's settings arrives as a change of the pool with the team's id. */
   #followTeams(): void {
     const silence = this.#options.live.subscribe(["pool"], ({ id }) => {
       // After a loss of the connection any team may have changed.
@@ -230,7 +230,7 @@ class ClusterWatch {
 
   async #putAllTeams({ db }: Context): Promise<void> {
     const { settings, log } = this.#options;
-    // Before the work: a change that is told meanwhile asks for the next sweep.
+    // Reset before the work, so that a change during the work asks for the next sweep.
     this.#putTeams = false;
     try {
       await putTeams(this.#client, settings, (id) => egressPolicyOf(db, id), log);

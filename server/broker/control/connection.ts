@@ -41,11 +41,11 @@ const REPEAT_END_MS = 2_000;
 /** A gpud that pings and does not end a lease for so long is made to connect anew. */
 const STUCK_END_MS = 30_000;
 
-/** Messages of one gpud that wait, while the database is away: above it the connection ends, and gpud connects anew. */
+/** Maximum messages of one gpud that wait for the database. Above it the connection ends, and gpud connects again. */
 const MOST_WAITING = { messages: 10_000, bytes: 16 * 1024 * 1024 };
-/** The same before a connection has proved its key: gpud sends its hello and waits for the welcome. */
+/** Maximum before a connection has proved its key: gpud sends its hello and waits for the welcome. */
 const MOST_UNPROVED = { messages: 2, bytes: 1024 * 1024 };
-/** Leases that one gpud may speak of. */
+/** Maximum leases for which one gpud reports sessions. */
 const MOST_LEASES = 10_000;
 
 export type ConnectionOptions = {
@@ -123,7 +123,7 @@ export class ControlConnection {
   #receive(data: Buffer): void {
     this.#lastHeard = new Date();
     if (this.#isTooMuch(data.length)) {
-      this.#log.warn({ waiting: this.#waiting }, "gpud sends more than can be taken; it is made to connect anew");
+      this.#log.warn({ waiting: this.#waiting }, "gpud sends more than the broker can take; the connection ends");
       this.#hungUp = true;
       this.#socket.terminate();
       return;

@@ -9,7 +9,7 @@ import type { Signer } from "#server/services/lease/signer.ts";
 import { ControlConnection } from "./connection.ts";
 
 const MAX_MESSAGE = 4 * 1024 * 1024;
-/** Connections that have not proved a server's key yet; each has ten seconds for it. */
+/** Maximum connections without proof of a server's key. Each has ten seconds for the proof. */
 const MOST_UNPROVED = 512;
 
 export type ControlServer = {

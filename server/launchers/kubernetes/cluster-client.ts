@@ -26,7 +26,7 @@ import type { Logger } from "#server/log.ts";
 import { ClusterConfig } from "./cluster-config.ts";
 import { FIELD_MANAGER } from "./objects.ts";
 
-/** Of what a container prints, read at once or while it is followed, bytes: one line without an end is no longer. */
+/** Maximum bytes of a container's log, read at once or followed, and of one line without an end. */
 export const LONGEST_LOG = 1024 * 1024;
 /** So long after a watch broke it is begun again. */
 const RESUME_MS = 1_000;

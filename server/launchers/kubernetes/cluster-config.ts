@@ -1,6 +1,6 @@
 /**
- * How the cluster's API is reached. Every answer has limits, whichever part of the client library reads it: of bytes
- * and time, and of one line where an answer is endless by nature. No redirect is followed.
+ * Connections to the cluster's API. Every answer is limited in bytes and time, whichever part of the client library
+ * reads the answer. A watch has no end, so each of its lines is limited. Redirects are not followed.
  */
 import { KubeConfig, type RequestContext } from "@kubernetes/client-node";
 import { AnswerTooLarge } from "#server/http/bounded-answer.ts";
@@ -17,9 +17,9 @@ export type ClusterLimits = {
   maxBytes: number;
   /** A whole answer, from the request to its last byte. */
   timeoutMs: number;
-  /** A log that is followed, from its begin to its end. */
+  /** A followed log, from beginning to end. */
   maxLogBytes: number;
-  /** One change that a watch tells. The API server stores objects of at most 1.5 MiB. */
+  /** One change of a watch. The API server stores objects of at most 1.5 MiB. */
   maxChangeBytes: number;
 };
 

@@ -21,9 +21,9 @@ export function policyPeer(peer: Peer): V1NetworkPolicyPeer {
 }
 
 /**
- * What a team's workspaces reach of a peer of the settings: never more than the peer. Pods and narrower networks are
- * servers that the operator names (broker, GPU servers, mirrors), and stay open in every mode. Names of the policy are
- * left out, because a NetworkPolicy cannot express names. No peers: no rule, because a rule without peers opens all.
+ * Peers that a team's workspaces reach within a peer of the settings. Pods and narrower networks are servers that the
+ * operator names (broker, GPU servers, mirrors), and stay open in every mode. Names of the policy are left out, because
+ * a NetworkPolicy cannot express names. No peers: no rule, because a rule without peers opens all.
  */
 export function egressPeers(peer: Peer, { mode, allow }: EgressPolicy): V1NetworkPolicyPeer[] {
   if ("namespace" in peer || !INTERNET.includes(peer.addresses)) return [policyPeer(peer)];

@@ -1,7 +1,7 @@
 /**
  * Control groups (cgroup v2) of local workspaces, `<base>/sluice/<id>`. The base is the root of the hierarchy when the
- * broker is root, otherwise the broker's own group where its controllers are delegated. No group with processes of its
- * own may hand controllers to children, except the root: a base that has some moves them into a leaf first.
+ * broker is root, otherwise the broker's own group where its controllers are delegated. Except for the root, a group
+ * with processes cannot enable controllers for its children, so such a base moves its processes into a leaf first.
  */
 import { readFileSync } from "node:fs";
 import { access, mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ const PERIOD_US = 100_000;
 const SHORTEST_QUOTA_US = 1_000;
 const REMOVE_MS = 5_000;
 
-/** Where the hierarchy is, and where this process stands in it. */
+/** The mount of the hierarchy, and the group of this process. */
 export type Place = { mount: string; own: string; isRoot: boolean };
 
 export type ControlGroups = { folder: string };
@@ -35,7 +35,7 @@ const kernel: Hierarchy = {
   write: async (file, value) => await writeFile(file, value),
 };
 
-/** The mount of cgroup v2 and our group; undefined where the kernel or the container offers none. */
+/** The mount of cgroup v2 and the broker's group; undefined without cgroup v2. */
 export function placeOfBroker(
   mountinfo = readFileSync("/proc/self/mountinfo", "utf8"),
   cgroup = readFileSync("/proc/self/cgroup", "utf8"),
@@ -45,21 +45,21 @@ export function placeOfBroker(
     const [before = "", after = ""] = line.split(" - ");
     const [, , , root, mount] = before.split(" ");
     if (!after.startsWith("cgroup2 ") || root === undefined || mount === undefined || own === undefined) continue;
-    // A mount of a part of the hierarchy shows our group below that part alone.
+    // A container may mount only a part of the hierarchy: paths begin at that part.
     const below = root === "/" ? own : own === root || own.startsWith(`${root}/`) ? own.slice(root.length) : undefined;
     if (below !== undefined) return { mount, own: below === "" ? "/" : below, isRoot: process.getuid?.() === 0 };
   }
   return undefined;
 }
 
-/** Makes the group of all workspaces and hands it the controllers, or says what is missing. */
+/** Makes the group of all workspaces and enables its controllers, or returns what is missing. */
 export async function prepareControlGroups(
   place: Place | undefined,
   tree: Hierarchy = kernel,
 ): Promise<ControlGroups | { missing: string }> {
   if (place === undefined) return { missing: "cgroup v2 is not mounted" };
   const own = path.resolve(place.mount, `.${place.own}`);
-  // After a restart of the service's main process alone, the leaf of the run before is our own group.
+  // After a restart of the service's main process alone, the broker runs in the leaf of the run before.
   const service = path.basename(own) === LEAF ? path.dirname(own) : own;
   let missing = "";
   for (const base of new Set([...(place.isRoot ? [place.mount] : []), service])) {
@@ -103,14 +103,14 @@ async function emptyInto(tree: Hierarchy, group: string, leaf: string): Promise<
     if (pids.length === 0) return;
     for (const pid of pids) {
       await tree.write(path.join(leaf, "cgroup.procs"), pid).catch((error: unknown) => {
-        // It has ended.
+        // The process has ended.
         if (!isCode(error, "ESRCH")) throw error;
       });
     }
   }
 }
 
-/** A child that lacks the files of a controller shows that the controller is not ours to use. */
+/** Makes a child group to check that the controllers are enabled. */
 async function tryOut(tree: Hierarchy, folder: string): Promise<void> {
   const child = path.join(folder, `try-${process.pid}`);
   await tree.mkdir(child);
@@ -121,20 +121,20 @@ async function tryOut(tree: Hierarchy, folder: string): Promise<void> {
   }
 }
 
-/** Files of a workspace's group and what is written to each, in order. */
+/** Files of a workspace's group with their values, in the order of writing. */
 export function settingsOf({ memoryBytes, tasks, cpuMilli }: Limits): [file: string, value: string][] {
   return [
     ["memory.max", String(memoryBytes)],
     ["memory.swap.max", "0"],
     ["memory.oom.group", "1"],
     ["pids.max", String(tasks)],
-    // A hundred for each core, which is the weight of a group that nobody has weighed.
+    // 100 for each core; 100 is the kernel's default.
     ["cpu.weight", String(Math.min(10_000, Math.max(1, Math.round(cpuMilli / 10))))],
     ["cpu.max", `${Math.max(SHORTEST_QUOTA_US, cpuMilli * (PERIOD_US / 1000))} ${PERIOD_US}`],
   ];
 }
 
-/** Makes a workspace's group anew. Nothing of an earlier run may be left in it. */
+/** Makes a new group for a workspace, and ends all processes of its earlier group. */
 export async function makeGroup(
   { folder }: ControlGroups,
   { id, limits }: { id: string; limits: Limits },
@@ -145,7 +145,7 @@ export async function makeGroup(
   await tree.mkdir(group);
   for (const [file, value] of settingsOf(limits)) {
     await tree.write(path.join(group, file), value).catch((error: unknown) => {
-      // Without swap accounting there is no such file, and then nothing to limit.
+      // Without swap accounting the file does not exist.
       if (file !== "memory.swap.max" || !(isCode(error, "ENOENT") || isCode(error, "EACCES"))) throw error;
     });
   }
@@ -157,7 +157,7 @@ export function inGroup(group: string, command: string[]): string[] {
   return ["sh", "-c", 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"', "sluice", group, ...command];
 }
 
-/** Ends what is left in a group and removes it. A group that is gone is no error. */
+/** Ends all processes of a group and removes the group. A missing group is no error. */
 export async function removeGroup(group: string, tree: Hierarchy = kernel): Promise<void> {
   // Since Linux 5.14; before, the end of the sandbox's first process has ended all others.
   await access(path.join(group, "cgroup.kill")).then(

@@ -1,6 +1,6 @@
 /**
- * Measures the files of running workspaces and remembers which take more than their limit. A project quota or a file
- * system of its own would enforce the limit, and both need root: here the person is told, and launches go on, because
+ * Measures the files of running workspaces and finds workspaces above their limit. A project quota or a separate file
+ * system would enforce the limit, and both need root. So the workspace's page shows a message. Launches go on, because
  * files can only be deleted in a workspace that runs.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -30,7 +30,7 @@ export class FilesWatch {
     this.#done = this.#loop();
   }
 
-  /** What to tell on the page of a workspace above its limit. */
+  /** The message for the page of a workspace above its limit. */
   newsOf(id: string): PlaceNews | undefined {
     const bytes = this.#above.get(id);
     if (bytes === undefined) return undefined;

@@ -1,11 +1,11 @@
-/** Decides what a workspace above a limit loses: one process where that suffices, otherwise everything. */
+/** Decides what ends in a workspace above a limit: its largest program where that suffices, otherwise the workspace. */
 import type { Limits } from "./limits.ts";
 
 const MIB = 1024 ** 2;
-/** Time between two looks lets a workspace pass its limit for a moment, and the kernel counts in batches. */
+/** Tolerated share above a limit: the watch looks at intervals, and the kernel counts in batches. */
 const TOLERANCE = 0.03;
 const SMALLEST_TOLERANCE_BYTES = 16 * MIB;
-/** A program that is started again each time it is ended ends the workspace. */
+/** Ended programs within the window below; above the limit of memory once more, the workspace ends. */
 const MOST_ENDED_PROCESSES = 5;
 export const ENDED_PROCESSES_WINDOW_MS = 60_000;
 
@@ -13,7 +13,7 @@ export type Measured = {
   limits: Pick<Limits, "memoryBytes" | "tasks">;
   memoryBytes: number;
   tasks: number;
-  /** Candidates with what each has alone, first process and Jupyter server excluded. */
+  /** Programs that may be ended, each with its own memory; without first process and Jupyter server. */
   programs: { pid: number; memoryBytes: number }[];
   /** Processes that were ended for memory within `ENDED_PROCESSES_WINDOW_MS`. */
   endedProcesses: number;
@@ -24,12 +24,12 @@ export type Decision =
   | { kind: "end-process"; pid: number; memoryBytes: number }
   | { kind: "end-workspace"; cause: "memory" | "tasks" };
 
-/** Memory from which on a limit is enforced. */
+/** Bytes above which a memory limit is enforced. */
 export function enforcedFrom(memoryBytes: number): number {
   return memoryBytes + Math.max(SMALLEST_TOLERANCE_BYTES, memoryBytes * TOLERANCE);
 }
 
-/** Ending the largest program is what the kernel does, too: a notebook kernel ends, and Jupyter tells its page. */
+/** Like the kernel, ends the largest program. Jupyter tells the page of a notebook kernel that ended. */
 export function decide({ limits, memoryBytes, tasks, programs, endedProcesses }: Measured): Decision {
   if (tasks > limits.tasks * (1 + TOLERANCE)) return { kind: "end-workspace", cause: "tasks" };
   if (memoryBytes <= enforcedFrom(limits.memoryBytes)) return { kind: "keep" };

@@ -1,4 +1,4 @@
-/** What a limit ended in a workspace, kept beside its handle so that its page tells the reason. */
+/** The record of what a limit ended in a workspace, beside its handle. The workspace's page shows the reason. */
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { z } from "zod";
 import type { Restarted } from "#server/launchers/launcher.ts";
@@ -53,7 +53,7 @@ export async function readLimitRecord(file: string, generation: number): Promise
     const found = record.parse(JSON.parse(text));
     return found.generation === generation ? found : undefined;
   } catch {
-    // Cut off while it was written: the reason is lost, the workspace is not.
+    // An unreadable record costs the reason, and not the workspace.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Holds workspaces to memory and task limits where no control group does. One walk of /proc a look serves all
- * workspaces; the exact and expensive measurement follows only near a limit.
+ * Enforces memory and task limits of workspaces without control groups. Each look walks /proc once for all workspaces.
+ * The exact measurement is expensive, and follows only above a limit.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "#server/log.ts";
@@ -21,7 +21,7 @@ const LOOK_MS = 1_000;
 /** A program allocates a gigabyte within a second: near the limit the watch looks more often. */
 const NEAR_LOOK_MS = 250;
 const NEAR = 0.8;
-/** Programs that share pages stay above the limit by the cheap sum; they are measured exactly only so often. */
+/** Interval of exact measurements: programs that share pages stay above the limit by the cheap sum. */
 const EXACT_EVERY_MS = 5_000;
 
 /** A running workspace as the watch needs it. */
@@ -32,7 +32,7 @@ export type Watched = {
   isolated: boolean;
   limits: Pick<Limits, "memoryBytes" | "tasks">;
   memoryFileSystems: MemoryFileSystems;
-  /** Where the reason is kept. */
+  /** File of the `LimitRecord`. */
   recordFile: string;
 };
 
@@ -107,7 +107,7 @@ export class LimitWatch {
     await this.#carryOut(one, tree, decide({ ...measured, memoryBytes, programs }));
   }
 
-  /** The reason is written before the end: whoever sees the end finds the reason. */
+  /** Writes the reason before the end, so that every observer of the end finds the reason. */
   async #carryOut(one: Watched, tree: Process[], decision: Decision): Promise<void> {
     if (decision.kind === "keep") return;
     const { id: workspaceId, generation, limits, first, isolated, recordFile } = one;
@@ -119,7 +119,7 @@ export class LimitWatch {
       if (ended !== undefined) await kill(ended);
       return;
     }
-    // With the first process of its namespace end all others.
+    // The end of a namespace's first process ends all others.
     for (const each of isolated ? [first] : tree) await kill(each);
   }
 
@@ -143,8 +143,8 @@ async function exactOf(tree: readonly Process[]): Promise<ExactMemory[]> {
 }
 
 /**
- * The first process, the loop of the way out and the Jupyter server, which init.sh starts in this order. Later children
- * of the first process are programs that outlived their parent.
+ * The first process, the loop of the forwarder and the Jupyter server, in the order of init.sh. Later children of the
+ * first process are programs that outlived their parent.
  */
 function essentialOf(tree: readonly Process[], isolated: boolean): Set<number> {
   const [first] = tree;

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { WorkspacePaths } from "./workspace-files.ts";
 
-/** A field added later needs a default: what an older version started must be found and ended by this one. */
+/** A new field needs a default: this version must find and end workspaces that an older version started. */
 const handleSchema = z.object({
   launcher: z.literal("local"),
   generation: z.int(),
@@ -13,7 +13,7 @@ const handleSchema = z.object({
   /** The Unix socket that its Jupyter server listens on, on the host. */
   socket: z.string().default(""),
   isolated: z.boolean(),
-  /** Undefined for what an older version started: no limit holds for it. */
+  /** Undefined for a workspace that an older version started: no limit is enforced. */
   limits: z
     .object({
       memoryBytes: z.number(),
@@ -24,12 +24,12 @@ const handleSchema = z.object({
     .optional(),
   /** Control group that holds the workspace to its limits; without one the limit watch does. */
   group: z.string().optional(),
-  /** The environment's folder, which must stay while this runs; older handles do not name it. */
+  /** The environment's folder, which must stay while the workspace runs; older handles do not name the folder. */
   environment: z.string().default(""),
 });
 export type LocalHandle = z.infer<typeof handleSchema>;
 
-/** Only a missing file means that nothing runs; one that cannot be understood may stand for processes that do. */
+/** Only a missing file means that nothing runs. A file that cannot be read may stand for running processes. */
 export async function readHandle(paths: WorkspacePaths): Promise<LocalHandle | undefined> {
   try {
     return handleSchema.parse(JSON.parse(await readFile(paths.handle, "utf8")));
@@ -39,7 +39,7 @@ export async function readHandle(paths: WorkspacePaths): Promise<LocalHandle | u
   }
 }
 
-/** Started by a version that had its servers listen on TCP ports of the host; it is found only to be ended. */
+/** Whether an older version started the workspace, on a TCP port of the host. Such a workspace can only be ended. */
 export function isFromBefore({ socket }: LocalHandle): boolean {
   return socket === "";
 }

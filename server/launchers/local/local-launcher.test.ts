@@ -49,7 +49,7 @@ it("refuses launches while the disk is short, says what to do, and launches agai
   try {
     const refused = launch();
     await expect(refused).rejects.toBeInstanceOf(LaunchRefused);
-    await expect(refused).rejects.toThrow(/is almost full: 100 MiB left\..* Delete files that nobody needs/);
+    await expect(refused).rejects.toThrow(/is almost full: 100 MiB left\..* Delete unneeded files/);
     expect(await launcher.refusal()).toMatchObject({ next: expect.stringContaining("enlarge the disk") as string });
     availableBytes = 1_000 * MIB;
     expect(await launcher.refusal()).toBeUndefined();

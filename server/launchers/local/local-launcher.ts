@@ -75,7 +75,7 @@ const LOG_TAIL_BYTES = 65_536;
 export type LocalLauncherOptions = {
   stateDir: string;
   wheel: string | undefined;
-  /** Limit of a workspace's files on disk; `DEFAULT_FILES_BYTES`. */
+  /** Maximum bytes of a workspace's files on disk; default `DEFAULT_FILES_BYTES`. */
   filesBytes?: number;
   readFileSystem?: ReadFileSystem;
 };
@@ -92,7 +92,7 @@ export class LocalLauncher implements Launcher {
     this.#options = options;
   }
 
-  /** Tried once: a group that is handed to us later takes a restart of the broker. */
+  /** Prepared once: control groups that are delegated later need a restart of the broker. */
   get #groups(): ReturnType<typeof prepareControlGroups> {
     this.#prepared ??= prepareControlGroups(placeOfBroker());
     return this.#prepared;
@@ -113,8 +113,8 @@ export class LocalLauncher implements Launcher {
     const disk = await readDisk(stateDir, readFileSystem).catch(() => undefined);
     if (disk?.isShort !== true) return undefined;
     return {
-      happened: `The disk of ${stateDir} is almost full: ${formatBytes(disk.availableBytes)} left. What is left belongs to the database and logs, and no workspace starts.`,
-      next: "Delete files that nobody needs, or enlarge the disk. Launches work again as soon as there is space.",
+      happened: `The disk of ${stateDir} is almost full: ${formatBytes(disk.availableBytes)} left. The remaining space belongs to the database and logs, and no workspace starts.`,
+      next: "Delete unneeded files, or enlarge the disk. Launches work again once space is free.",
     };
   }
 
@@ -148,7 +148,7 @@ export class LocalLauncher implements Launcher {
     if (handle === undefined) return { state: "stopped" };
     const alive = await isAlive(handle);
     if (alive && isFromBefore(handle)) {
-      return { state: "stopped", reason: "An older version of Sluice has started it. Start it again." };
+      return { state: "stopped", reason: "An older version of Sluice started this workspace. Start it again." };
     }
     const limited = await readLimitRecord(this.#paths(id).limit, handle.generation);
     if (alive) {
@@ -211,7 +211,7 @@ export class LocalLauncher implements Launcher {
     return { stop: async () => void (await Promise.all([limitWatch.stop(), filesWatch.stop()])) };
   }
 
-  /** Workspaces with a handle; the watch itself finds out whether one still runs. */
+  /** Workspaces with a handle. The watches themselves leave out workspaces that have ended. */
   async #limited(): Promise<(Watched & WatchedFiles & { group: string | undefined })[]> {
     const ids = await readdir(path.join(this.#options.stateDir, "workspaces")).catch(() => []);
     const watched: (Watched & WatchedFiles & { group: string | undefined })[] = [];
@@ -283,7 +283,7 @@ async function start(input: StartInput): Promise<LocalHandle> {
   const owner = mode?.asRoot ? uid : undefined;
   const links = mode === undefined ? datasets : [];
   await prepareFiles({ paths, layout, environment, credential: spec.credential, owner, insideUid, links });
-  // Of this run alone: what is open to an earlier server is seen to be another one's.
+  // Each start has its own socket name, so that connections to an earlier server are not used again.
   const socket = `jupyter-${spec.generation}.sock`;
   const python = `${layout.environment}/bin/python`;
   const ready = `${layout.run}/started`;
@@ -331,7 +331,7 @@ async function start(input: StartInput): Promise<LocalHandle> {
   const log = await open(paths.log, "w", 0o600);
   try {
     const group = "folder" in groups ? await makeGroup(groups, { id: spec.id, limits }) : undefined;
-    // Database, portal and GPU servers of this machine come first where no control group weighs processor time.
+    // Without a control group, a lower priority keeps database, portal and GPU servers responsive.
     const [program = "nice", ...args] =
       group === undefined ? ["nice", "-n", String(NICENESS), ...sandboxed] : inGroup(group, sandboxed);
     const child = spawn(program, args, {

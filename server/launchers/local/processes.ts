@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 
-/** Longest line of a program, characters; a longer one comes in pieces, so that no program fills our memory by one. */
+/** Longest line, characters. A longer line comes in pieces, so that one line cannot fill the broker's memory. */
 const LONGEST_LINE = 16 * 1024;
 
 /** A process *start*: a pid alone may have been reused. */

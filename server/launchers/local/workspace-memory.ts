@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, statfsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { kibOf } from "./process-table.ts";
 
-/** From Linux; Node names no constant for it. A handle of a folder that can only be asked about. */
+/** O_PATH of open(2), for which Node has no constant: a descriptor without the right to read. */
 const O_PATH = 0o10_000_000;
 
 const MEMORY_FOLDERS = ["/dev/shm", "/tmp"];
@@ -11,7 +11,7 @@ const MEMORY_FOLDERS = ["/dev/shm", "/tmp"];
 /** File systems in memory as the sandbox's first process sees them, by device number. */
 export type MemoryFileSystems = Record<string, number>;
 
-/** To be asked right after the start, before code of the workspace can put another file system in their place. */
+/** Call right after the start, before code of the workspace can mount another file system there. */
 export function memoryFileSystems(firstPid: number): MemoryFileSystems {
   const found: MemoryFileSystems = {};
   for (const folder of MEMORY_FOLDERS) {
@@ -35,7 +35,7 @@ export function bytesInMemoryFiles(firstPid: number, known: MemoryFileSystems): 
   return sum;
 }
 
-/** The folder is opened without following a link and only asked about; undefined when it is gone. */
+/** Opens a folder without following a link; undefined for a missing folder. */
 function withFolder<T>(pid: number, folder: string, ask: (handle: number) => T): T | undefined {
   let handle: number | undefined;
   try {

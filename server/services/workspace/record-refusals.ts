@@ -2,9 +2,9 @@ import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { notify } from "#server/live.ts";
 
-/** Most hosts and ports kept of a workspace; the oldest give way. */
+/** Maximum hosts and ports that are kept for a workspace. The oldest are deleted. */
 export const MOST_REFUSALS = 50;
-/** A host name has at most so many characters; programs may ask for longer text. */
+/** Maximum characters of a host name; programs may ask for longer text. */
 const LONGEST_HOST = 253;
 const LONGEST_REASON = 1_000;
 const MOST_COUNT = 2 ** 31 - 1;

@@ -40,9 +40,9 @@ use window::ArenaWindow;
 const LIGHT_BYTES: u64 = 1 << 20;
 /// Queued host data count as one operation for so many bytes: 256 MiB fill the backlog.
 const BYTES_PER_OPERATION: u64 = 4 << 10;
-/// A module takes this many times the length of its PTX, twice what was measured,
+/// Bytes of the host that a module takes for each byte of PTX: twice the measured factor.
 const IMAGE_FACTOR: u64 = 8;
-/// and so many bytes for each function, which may be 40 bytes long.
+/// Bytes of the host that a module takes for each function; a function may have 40 bytes of PTX.
 const FUNCTION_BYTES: u64 = 2 << 10;
 /// Bytes of the host that a queued operation counts besides its data.
 const OPERATION_BYTES: u64 = 512;
@@ -83,7 +83,7 @@ struct Shared {
     waiting_bytes: AtomicU64,
 }
 
-/// Host data of a queued operation; they count until it has run, or never will.
+/// Host data of a queued operation. They count until the operation has run, or is dropped.
 struct Waiting {
     shared: Arc<Shared>,
     bytes: u64,

@@ -13,7 +13,7 @@ use sluice_protocol::handshake::RefusedCode;
 
 /// Places of one device, where gpud may open files enough.
 const MOST_ON_A_DEVICE: usize = 512;
-/// Every lease has so many, however small it is.
+/// Minimum places of a lease.
 const LEAST_OF_A_LEASE: usize = 4;
 /// Processes of one workspace that may lie parked here: as many as one lease can have.
 const MOST_PARKED: usize = SLOTS;
@@ -31,12 +31,12 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Of so many devices, where all their workers together get so many files.
+    /// Places of each device, where the workers of all devices together may open `files` files.
     pub fn of(devices: usize, files: usize) -> Places {
         Places((files / devices.max(1)).clamp(LEAST_OF_A_LEASE, MOST_ON_A_DEVICE))
     }
 
-    /// Of a lease: its part of the device's places, by its compute share or its memory, whichever is larger.
+    /// Places of a lease: its part of the device's places, by the larger of compute share and memory.
     fn of_lease(self, milli: u32, memory_bytes: u64, device_bytes: u64) -> usize {
         let memory = u128::from(memory_bytes) * u128::from(WHOLE) / u128::from(device_bytes.max(1));
         let part = u128::from(milli).max(memory).min(WHOLE.into()) as usize;
@@ -45,8 +45,8 @@ impl Places {
 }
 
 impl Pool {
-    /// Whether a lease has a place for one more process; `replaced` gives its own up. Of a lease that is full, the process
-    /// whose client has been away for longest ends, once that counts as gone.
+    /// Whether a lease has a place for one more process; `replaced` gives up its own place. In a full lease, the process
+    /// with the client that has been away longest ends, once that client counts as gone.
     pub fn check_places(&self, claims: &Claims, replaced: Option<WorkerId>) -> Result<(), Refusal> {
         let lease = &claims.lease;
         let device = self.devices.iter().find(|device| device.uuid == lease.device_uuid);

@@ -63,7 +63,7 @@ impl Recalls {
         std::mem::take(&mut waiting)
     }
 
-    /// Puts back those that go on waiting.
+    /// Puts back growths that go on waiting.
     fn put_back(&self, left: Waiting) {
         let mut waiting = self.lock();
         left.into_iter().for_each(|(id, growth)| join(&mut waiting, id, growth));
@@ -112,8 +112,8 @@ impl Supervisor {
     }
 
     /// Asks a worker's siblings for idle credit, and notes those whose clients stay away. The clients of a lease are on one
-    /// host: where one is served, the others could be too, and who does not come back in time has ended without a goodbye.
-    /// Elsewhere they are waited for. Nothing: there is nothing to wait for.
+    /// host: where one is served, the others could be too. A client that does not come back in time has ended without a
+    /// goodbye. Elsewhere gpud waits for such clients. `None`: there is nothing to wait for.
     fn ask_siblings(&self, id: WorkerId, bytes: u64) -> Option<Asked> {
         let pool = self.pool();
         let worker = pool.workers.get(&id)?;

@@ -120,7 +120,7 @@ impl Behind {
         state.bytes > MOST_BYTES || (state.bytes as u64 > OWN_BYTES && self.memory.is_exceeded())
     }
 
-    /// So many bytes less are kept.
+    /// Subtracts bytes of frames that are no longer kept.
     fn leave(&self, state: &mut State, bytes: usize) {
         state.bytes -= bytes;
         self.memory.release(bytes as u64);

@@ -53,7 +53,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Charges so many bytes more.
+    /// Charges more bytes.
     pub fn grow(&mut self, bytes: u64) -> Result<(), Failure> {
         self.memory.charge(bytes)?;
         self.bytes += bytes;

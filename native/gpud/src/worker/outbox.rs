@@ -33,7 +33,7 @@ const FRAME_BYTES: u64 = 64;
 /// How long a copy to the host waits for room while nothing is acknowledged: its acknowledgements may lie where they
 /// are not read before it.
 const ROOM_TIME: Duration = Duration::from_secs(1);
-/// How often whoever waits for room looks whether to hurry.
+/// Interval at which a thread that waits for room checks whether to hurry.
 const LOOK_TIME: Duration = Duration::from_millis(10);
 
 /// See the module.
@@ -150,7 +150,7 @@ impl Outbox {
         }
     }
 
-    /// An answer of so many bytes is being made, until what this returns is dropped.
+    /// Counts an answer of `bytes` as due until the returned value is dropped.
     pub fn expect(self: &Arc<Self>, bytes: u64) -> Due {
         self.due_bytes.fetch_add(bytes, Ordering::AcqRel);
         Due { outbox: Arc::clone(self), bytes }

@@ -86,7 +86,7 @@ pub struct Session {
     /// Bytes of the heap for `malloc` in kernels.
     heap: u64,
     growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
-    /// The first so many of them have waited since the supervisor was asked for memory; it is asked once at a time.
+    /// Growths at the front that have waited since the supervisor was asked; the supervisor is asked once at a time.
     recalled: usize,
     rebinds: HashMap<u64, ReplyTo<RebindReply>>,
     /// What it has with the client's other devices here.
@@ -209,14 +209,14 @@ impl Session {
         Ok(device)
     }
 
-    /// Makes something that counts so many bytes of the host.
+    /// Makes an object that counts as `bytes` of the host's memory.
     pub fn make(&self, bytes: u64, make: impl FnOnce(&dyn Device) -> CudaResult<()>) -> Result<(), Failure> {
         let device = self.active()?;
         self.memory.charge(bytes)?;
         make(device).map_err(failure).inspect_err(|_| self.memory.release(bytes))
     }
 
-    /// Ends what [`Session::make`] has made.
+    /// Ends an object of [`Session::make`].
     pub fn unmake(&self, bytes: u64, unmake: impl FnOnce(&dyn Device) -> CudaResult<()>) -> Result<(), Failure> {
         unmake(self.device.as_ref()).map_err(failure)?;
         self.memory.release(bytes);
@@ -229,17 +229,17 @@ impl Session {
         self.memory.charge(bytes).map(|()| bytes)
     }
 
-    /// The module of an image that counts so many bytes is loaded.
+    /// Keeps the charge of a loaded module.
     pub fn keep_charge(&mut self, module: u64, bytes: u64) {
         self.images.insert(module, bytes);
     }
 
-    /// The module is unloaded.
+    /// Releases the charge of an unloaded module.
     pub fn release_image(&mut self, module: u64) {
         self.memory.release(self.images.remove(&module).unwrap_or(0));
     }
 
-    /// Makes a graph whose nodes count so many bytes.
+    /// Makes a graph, and charges the bytes of its nodes.
     pub fn make_graph(
         &mut self,
         graph: u64,
@@ -251,7 +251,7 @@ impl Session {
         Ok(())
     }
 
-    /// Changes nodes of a graph to count so many bytes.
+    /// Changes nodes of a graph, and charges the difference in bytes.
     pub fn change_graph(
         &mut self,
         graph: u64,
@@ -310,7 +310,7 @@ impl Session {
         Ok(())
     }
 
-    /// A recorded call is forgotten.
+    /// Releases the charge of a recorded call that is forgotten.
     pub fn release_recording(&mut self, recording: u64) {
         self.memory.release(self.recordings.remove(&recording).unwrap_or(0));
     }
@@ -518,8 +518,8 @@ impl Session {
         )
     }
 
-    /// The supervisor has freed what it could. Where that serves no growth, those that have waited for it are out of memory;
-    /// for the others it is asked again.
+    /// The supervisor has freed what it could. If no growth can be served, growths that waited for this answer are out of
+    /// memory. For other growths the supervisor is asked again.
     pub fn freed(&mut self) {
         let waited = std::mem::take(&mut self.recalled);
         let mut served = 0;
