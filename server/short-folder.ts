@@ -3,7 +3,7 @@
  * directory may lie deep. The short path is a link in a private folder below the temporary folder.
  */
 import { createHash } from "node:crypto";
-import { lstat, lutimes, mkdir, readlink, rename, symlink, utimes } from "node:fs/promises";
+import { lstat, lutimes, mkdir, readlink, rename, rm, symlink, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -47,6 +47,7 @@ async function makeLink(link: string, target: string): Promise<void> {
   }
   // By rename: another process may use the link at this moment.
   const made = `${link}.${process.pid}`;
+  await rm(made, { force: true });
   await symlink(target, made);
   await rename(made, link);
 }

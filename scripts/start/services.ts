@@ -23,7 +23,12 @@ export function services(setting: Setting): Record<"portal" | "broker" | "gatewa
   const { root, stateDir, ports, sockets, env } = setting;
   const nodeProgram = (name: "portal" | "broker" | "gateway" | "egress", ...held: number[]): Starter => {
     const inherited = sockets.inheritanceOf(...held);
-    const own = { ...env, SLUICE_LISTEN_FDS: inherited.variable };
+    const own = {
+      ...env,
+      SLUICE_LISTEN_FDS: inherited.variable,
+      // Names are resolved on these threads, and a resolver that does not answer holds one for half a minute.
+      ...(name === "egress" && { UV_THREADPOOL_SIZE: "128" }),
+    };
     return () => start(setting, own, name, process.execPath, [`server/${name}/main.ts`], inherited);
   };
   const gpudSocket = sockets.inheritanceOf(ports.gpudPort);

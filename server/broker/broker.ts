@@ -7,10 +7,10 @@ import type { Env } from "#server/env.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { BROKER_SOCKET } from "#server/launchers/local/network.ts";
 import { listen } from "#server/listen.ts";
-import { listenInFolder } from "#server/listen-in-folder.ts";
 import { createLive, type Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { loadSigner } from "#server/services/lease/signer.ts";
+import { serveWorkspaces } from "#server/workspace-sockets.ts";
 import { createControlServer } from "./control/server.ts";
 import { startLivenessLoop } from "./liveness-loop.ts";
 import { createMetrics } from "./metrics.ts";
@@ -18,6 +18,9 @@ import { createRouter, type Route } from "./router.ts";
 import { brokerRoutes, internalRoutes } from "./routes.ts";
 import { startUsageLoop } from "./usage-loop.ts";
 import { createWatchers } from "./watchers.ts";
+
+/** Connections of one local workspace: its server, and a few for each program with a lease. */
+const MOST_LOCAL_CONNECTIONS = 256;
 
 export type Broker = { port: number; internalPort: number; live: Live; stop: () => Promise<void> };
 
@@ -30,8 +33,8 @@ export type BrokerOptions = {
   /** For Prometheus and a cluster's API server, which workspaces need not reach; a free one where none is given. */
   internalPort?: number;
   host?: string;
-  /** Folder of the socket for local workspaces, which have no other network; undefined without a local launcher. */
-  socketFolder?: string;
+  /** Where the sockets of local workspaces lie, which have no other network; undefined without a local launcher. */
+  stateDir?: string;
   /** What runs workspaces here, for whoever asks whether all is well. */
   launchers?: ReadonlyMap<string, Launcher>;
   /** Certificate and key (PEM) to speak HTTPS with. */
@@ -61,7 +64,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const launchers = options.launchers ?? new Map<string, Launcher>();
   const routes = brokerRoutes({ watch: watchers.watch, signer, metrics, launchers });
   const server = serverOf(routes);
-  const local = createServer(times, createRouter({ routes, db: database.db, log, onDone: metrics.observed }));
+  const routed = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
+  const serveLocal = () => {
+    const local = createServer(times, routed);
+    local.maxConnections = MOST_LOCAL_CONNECTIONS;
+    const close = () => {
+      local.close();
+      local.closeAllConnections();
+    };
+    return { server: local, close };
+  };
   const internal = serverOf(internalRoutes(metrics), options.internalTls);
   server.on("upgrade", (request, socket, head: Buffer) => {
     // Whoever knocks may hang up at any moment, and may ask for anything that is no address at all.
@@ -75,7 +87,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     internal: await listen(internal, { port: options.internalPort ?? 0, host }),
     main: await listen(server, { port: options.port, host }),
   };
-  if (options.socketFolder !== undefined) await listenInFolder(local, options.socketFolder, BROKER_SOCKET, 0o666);
+  const serving =
+    options.stateDir === undefined
+      ? undefined
+      : await serveWorkspaces({ stateDir: options.stateDir, name: BROKER_SOCKET, log, serve: serveLocal });
   await live.ready();
   const liveness = startLivenessLoop({ database, live, log });
   const usage = startUsageLoop({ database, log });
@@ -87,8 +102,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       await Promise.all([liveness.stop(), usage.stop()]);
       await control.close();
       watchers.close();
-      for (const each of [listening.main, listening.internal, local]) each.close();
-      for (const each of [server, local, internal]) each.closeAllConnections();
+      await serving?.close();
+      for (const each of [listening.main, listening.internal]) each.close();
+      for (const each of [server, internal]) each.closeAllConnections();
       await live.close();
     },
   };

@@ -6,7 +6,6 @@ import { checkSchema } from "#server/db/migrate.ts";
 import { databaseUrl, env } from "#server/env.ts";
 import { configuredLaunchers } from "#server/launchers/configured.ts";
 import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
-import { brokerFolder } from "#server/launchers/local/network.ts";
 import type { Live } from "#server/live.ts";
 import { logger } from "#server/log.ts";
 import { keepOutput } from "#server/output.ts";
@@ -32,7 +31,7 @@ async function main(): Promise<void> {
     port: env().SLUICE_BROKER_PORT,
     internalPort: env().SLUICE_BROKER_INTERNAL_PORT,
     host: env().SLUICE_LISTEN,
-    ...(launchers.has("local") && { socketFolder: brokerFolder(env().SLUICE_STATE_DIR) }),
+    ...(launchers.has("local") && { stateDir: env().SLUICE_STATE_DIR }),
     ...(await certificates()),
   });
   const reconciler = await startReconciler(database, { launchers, log: logger("reconciler") });

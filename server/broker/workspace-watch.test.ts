@@ -8,6 +8,7 @@ import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { followKernels } from "#server/http/follow-kernels.ts";
 import { lastActivity } from "#server/jupyter/activity.ts";
+import { baseUrlOf, fetchOf } from "#server/jupyter/endpoint.ts";
 import { runInKernel } from "#server/jupyter/notebook-kernel.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { type JupyterServer, serverSettings } from "#server/jupyter/server-settings.ts";
@@ -153,7 +154,7 @@ describe("a workspace that runs", () => {
     await listKernels(world.member.ctx, { id });
     const status = async () =>
       (await (
-        await fetch(`${jupyter.endpoint}/api/status?no_track_activity=1`, {
+        await fetchOf(jupyter.endpoint)(`${baseUrlOf(jupyter.endpoint)}/api/status?no_track_activity=1`, {
           headers: { authorization: `token ${jupyter.token}` },
         })
       ).json()) as { last_activity: string };

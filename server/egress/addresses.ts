@@ -19,7 +19,9 @@ export const PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168
 export const CLOSED = [
   ...["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/3"],
   // Unspecified, loopback and IPv4-compatible; NAT64; Teredo; 6to4; site-local, link-local and multicast.
-  ...["::/96", "64:ff9b::/32", "2001::/32", "2002::/16", "fec0::/10", "fe80::/10", "ff00::/8"],
+  ...["::/96", "::ffff:0:0:0/96", "64:ff9b::/32", "2001::/32", "2002::/16", "fec0::/10", "fe80::/10", "ff00::/8"],
+  // Metadata services of clouds that are not link-local: Azure, Alibaba, AWS, Google.
+  ...["168.63.129.16", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"],
 ];
 
 /** A host's own addresses and those of its gateways. */
@@ -30,6 +32,8 @@ export class AddressRules {
   readonly #private = blockList(PRIVATE);
   readonly #closed = blockList(CLOSED);
   readonly #surroundings: () => Surroundings;
+  /** Lists of the surroundings that were last asked for: building them for each address would take long. */
+  #built: { of: Surroundings; own: BlockList; gateways: BlockList } | undefined;
 
   /** `surroundings` is called for each address, because a host's addresses change. */
   constructor(surroundings: () => Surroundings = surroundingsOfHost) {
@@ -41,9 +45,22 @@ export class AddressRules {
     const plain = withoutMapping(address);
     const family = isIP(plain) === 6 ? "ipv6" : "ipv4";
     if (isIP(plain) === 0 || this.#closed.check(plain, family)) return "closed";
-    const { own, gateways } = this.#surroundings();
-    if (blockList([...own, ...gateways]).check(plain, family)) return "closed";
+    const { own, gateways } = this.#lists();
+    if (own.check(plain, family) || gateways.check(plain, family)) return "closed";
     return this.#private.check(plain, family) ? "private" : "public";
+  }
+
+  /** Whether this host has the address. */
+  isOwn(address: string): boolean {
+    const plain = withoutMapping(address);
+    if (plain === "::1" || plain.startsWith("127.")) return true;
+    return isIP(plain) !== 0 && this.#lists().own.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
+  }
+
+  #lists(): { own: BlockList; gateways: BlockList } {
+    const of = this.#surroundings();
+    if (this.#built?.of !== of) this.#built = { of, own: blockList(of.own), gateways: blockList(of.gateways) };
+    return this.#built;
   }
 }
 

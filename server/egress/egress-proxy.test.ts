@@ -226,6 +226,33 @@ it("opens the operator's package indexes at private addresses in mode all", asyn
   expect(await judged("none", 80)).toHaveProperty("refused");
 });
 
+it("keeps a body a body, whatever headers the client calls hop-by-hop", async () => {
+  const body = "GET http://169.254.169.254/ HTTP/1.1\r\nhost: a\r\n\r\n";
+  const socket = connect(socketPath);
+  const framing = `connection: content-length, host\r\ncontent-length: ${body.length}`;
+  socket.write(`GET http://pypi.test:${port}/one HTTP/1.1\r\nhost: pypi.test\r\n${framing}\r\n\r\n${body}`);
+  const answer = await text(socket);
+  expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
+  expect(JSON.parse(answer.slice(answer.indexOf("{"), answer.lastIndexOf("}") + 1))).toMatchObject({
+    url: "/one",
+    body,
+  });
+});
+
+it("answers one request for each connection, and frees the place of a refused client", async () => {
+  const socket = connect(socketPath);
+  const one = `GET http://pypi.test:${port}/pipelined HTTP/1.1\r\nhost: pypi.test\r\n\r\n`;
+  socket.on("error", () => undefined).write(one.repeat(50));
+  const answer = await text(socket).catch(() => "");
+  expect((answer.match(/HTTP\/1\.1 200/g) ?? []).length).toBeLessThanOrEqual(1);
+  policy = { mode: "none", allow: [] };
+  const early = connect(socketPath).on("error", () => undefined);
+  early.write(Buffer.from([5, 1, 0, 5, 1, 0, 1, 10, 1, 2, 3, 0, 80, ...Buffer.alloc(4096)]));
+  await once(early, "data");
+  const open = async () => await new Promise((resolve) => proxy.server.getConnections((_, count) => resolve(count)));
+  await expect.poll(open, { timeout: 8_000 }).toBe(0);
+});
+
 it("limits the connections and header bytes of one workspace", async () => {
   const held: Socket[] = [];
   for (let count = 0; count < MOST_CONNECTIONS + 20; count++)

@@ -15,6 +15,8 @@ import {
 import { connect, createServer, type LookupFunction, type Server, type Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
+import { SluiceError } from "#server/errors.ts";
+import { within } from "#server/within.ts";
 import { WorkQueue } from "#server/work-queue.ts";
 import type { AddressRules } from "./addresses.ts";
 import { canonicalHost, type Destination, hostAndPort, judge, type Verdict } from "./judge.ts";
@@ -26,12 +28,15 @@ export const MOST_CONNECTIONS = 256;
 /** Timeout for the opening of a connection: the request head, or the SOCKS5 greeting and request. */
 const OPENING_MS = 10_000;
 const CONNECT_MS = 30_000;
+/** A resolver that does not answer holds no connection longer than this. */
+const RESOLVE_MS = 10_000;
 const KEEP_ALIVE_MS = 15_000;
+const REFUSED_MS = 2_000;
 /** A connection without data for this time is closed. */
 const IDLE_MS = 30 * 60_000;
 /** Bounds on the lookups of one workspace, so that one workspace cannot occupy a slow resolver. */
 const LOOKUPS = {
-  maxRunning: 8,
+  maxRunning: 4,
   maxWaiting: MOST_CONNECTIONS,
   refusal: "Too many host names are being resolved for this workspace. Try again in a moment.",
   retryAfterSeconds: 1,
@@ -77,10 +82,14 @@ class Egress implements EgressProxy {
   readonly #options: EgressOptions;
   readonly #open = new Set<Duplex>();
   readonly #lookups = new WorkQueue(LOOKUPS);
+  readonly #forwarding = new WeakSet<Duplex>();
+  /** Deadlines of connections without a complete opening. */
+  readonly #openings = new WeakMap<Duplex, NodeJS.Timeout>();
 
   constructor(options: EgressOptions) {
     this.#options = options;
-    this.#http = createHttpServer({ headersTimeout: OPENING_MS, requestTimeout: 0, keepAliveTimeout: OPENING_MS });
+    // This server does not listen itself, so the timeouts of its own for headers never run.
+    this.#http = createHttpServer({ requestTimeout: 0, headersTimeout: 0 });
     this.#http.on("request", (request: IncomingMessage, response: ServerResponse) => {
       void this.#forward(request, response);
     });
@@ -101,14 +110,15 @@ class Egress implements EgressProxy {
   #greet(socket: Socket): void {
     this.#keep(socket);
     socket.on("timeout", () => socket.destroy());
-    socket.setTimeout(OPENING_MS);
+    // A deadline, because a client may send its opening byte by byte.
+    const deadline = setTimeout(() => socket.destroy(), OPENING_MS);
+    this.#openings.set(socket, deadline);
+    socket.once("close", () => clearTimeout(deadline));
     socket.once("readable", () => {
       const first = socket.read(1) as Buffer | null;
       if (first === null) return socket.destroy();
       socket.unshift(first);
       if (first[0] === 5) return void this.#socks(socket);
-      // The HTTP server has a limit of its own for headers; an answer may take its time.
-      socket.setTimeout(0);
       this.#http.emit("connection", socket);
     });
   }
@@ -120,10 +130,14 @@ class Egress implements EgressProxy {
     socket.once("close", () => this.#open.delete(socket));
   }
 
+  #opened(socket: Duplex): void {
+    clearTimeout(this.#openings.get(socket));
+  }
+
   async #socks(client: Socket): Promise<void> {
     try {
       const destination = await readSocksRequest(client);
-      client.setTimeout(0);
+      this.#opened(client);
       const server = await this.#connect(destination);
       answerSocks(client, REPLY.done);
       this.#join(client, server, this.#idleMs(destination));
@@ -133,11 +147,12 @@ class Egress implements EgressProxy {
       } else if (!(error instanceof SocksError)) {
         answerSocks(client, REPLY.failed);
       }
-      client.end();
+      refuse(client);
     }
   }
 
   async #tunnel(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
+    this.#opened(client);
     try {
       const destination = destinationOf(`http://${request.url ?? ""}`, undefined);
       const server = await this.#connect(destination);
@@ -154,12 +169,17 @@ class Egress implements EgressProxy {
         `content-length: ${Buffer.byteLength(body)}`,
         "connection: close",
       ];
-      client.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
+      refuse(client, `${lines.join("\r\n")}\r\n\r\n${body}`);
     }
   }
 
   /** A plain `http://` request, which clients send to a proxy with the whole URL in its first line. */
   async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#opened(request.socket);
+    // One request for each connection: the number of connections bounds the number of requests.
+    response.shouldKeepAlive = false;
+    if (this.#forwarding.has(request.socket)) return void request.socket.destroy();
+    this.#forwarding.add(request.socket);
     try {
       const url = URL.parse(request.url ?? "");
       if (url?.protocol !== "http:") {
@@ -175,15 +195,20 @@ class Egress implements EgressProxy {
         headers: { ...withoutHops(request.headers), ...(isThrough ? upstream.headers : {}), host: url.host },
         setHost: false,
         agent: new Agent({ keepAlive: false }),
-        timeout: IDLE_MS,
+        timeout: CONNECT_MS,
       });
       response.once("close", () => onward.destroy());
-      onward.once("timeout", () => onward.destroy());
+      onward.on("timeout", () => onward.destroy(new Unreachable(504, `${destination.host} does not answer.`)));
+      onward.once("socket", (socket) => socket.once("connect", () => onward.setTimeout(IDLE_MS)));
+      onward.on("error", () => undefined);
       const answer = await new Promise<IncomingMessage>((resolve, reject) => {
         onward.once("response", resolve).once("error", reject);
+        // An upgrade without a request for one ends without an error.
+        onward.once("close", () => reject(new Unreachable(502, `${destination.host} closed the connection.`)));
         pipeline(request, onward, () => undefined);
       });
-      response.writeHead(answer.statusCode ?? 502, answer.statusMessage, withoutHops(answer.headers));
+      // The standard reason: the server's own may hold characters that no status line may.
+      response.writeHead(answer.statusCode ?? 502, withoutHops(answer.headers));
       pipeline(answer, response, () => undefined);
     } catch (error) {
       const { status, message } = unreachable(error);
@@ -201,7 +226,14 @@ class Egress implements EgressProxy {
     const destination = { host, port: asked.port };
     const policy = await this.#options.policy();
     const input = { destination, policy, rules, gpuServers: gpuServers(), indexes, resolve };
-    const verdict: Verdict = await this.#lookups.run(() => judge(input));
+    // The place in the queue is held until the resolver has answered, also when nobody waits for it any more.
+    const verdict = await within(
+      RESOLVE_MS,
+      this.#lookups.run(() => judge(input)),
+      (): Verdict => {
+        return { unknown: `The resolver did not answer for ${host} in time.` };
+      },
+    );
     if ("refused" in verdict) {
       onRefused?.({ ...destination, reason: verdict.refused });
       throw new Unreachable(403, verdict.refused);
@@ -229,8 +261,13 @@ class Egress implements EgressProxy {
     const { destination, lookup } = await this.#route(asked);
     const { upstream } = this.#options;
     const { host, port } = destination;
-    if (upstream?.covers(host) === true) return await throughUpstream(upstream, hostAndPort(destination), CONNECT_MS);
+    if (upstream?.covers(host) === true) {
+      const through = await throughUpstream(upstream, hostAndPort(destination), CONNECT_MS);
+      this.#keep(through);
+      return through;
+    }
     const socket = connect({ host: bare(host), port, lookup, allowHalfOpen: true });
+    this.#keep(socket);
     await new Promise<void>((resolve, reject) => {
       socket.setTimeout(CONNECT_MS, () => reject(new Unreachable(504, `${host} does not answer.`)));
       socket.once("connect", resolve).once("error", reject);
@@ -242,7 +279,6 @@ class Egress implements EgressProxy {
   }
 
   #join(client: Socket, server: Socket, idleMs: number): void {
-    this.#keep(server);
     server.setTimeout(idleMs, () => server.destroy());
     client.setTimeout(idleMs);
     // A far end that is gone is noticed within half a minute.
@@ -276,10 +312,19 @@ const bare = (host: string): string => host.replace(/^\[(.*)\]$/, "$1");
 
 function unreachable(error: unknown): Unreachable {
   if (error instanceof Unreachable) return error;
-  return new Unreachable(
-    502,
-    `The connection could not be made: ${error instanceof Error ? error.message : "unknown"}.`,
-  );
+  if (error instanceof SluiceError && error.code === "too-many") return new Unreachable(502, error.message);
+  // Nothing of the host's own trouble, such as the path of its database, is for a tenant.
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const known = /^E(?:CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|TIMEDOUT|PIPE)$/.test(code) ? ` (${code})` : "";
+  return new Unreachable(502, `The connection could not be made${known}.`);
+}
+
+/** Ends a client's connection. What it still sends is thrown away, and it has a moment to read the answer. */
+function refuse(client: Socket, answer?: string): void {
+  client.setTimeout(REFUSED_MS);
+  client.resume();
+  if (answer === undefined) client.end();
+  else client.end(answer);
 }
 
 /** Headers without hop-by-hop headers (RFC 9110, 7.6.1) and without headers for a proxy. */
@@ -289,6 +334,8 @@ function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {
     .split(",")
     .map((name) => name.trim());
   const hops = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", ...named]);
+  // A client that names these would have a body taken for a second request.
+  for (const name of ["content-length", "transfer-encoding", "host"]) hops.delete(name);
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => !hops.has(name) && !name.startsWith("proxy-auth")),
   );

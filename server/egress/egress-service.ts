@@ -2,24 +2,20 @@
  * The egress proxies of all local workspaces: one socket in each workspace's folder, with the policy of its team. They
  * run in a separate process, so that downloads neither slow the broker nor end with the broker.
  */
-import { watch } from "node:fs";
-import { mkdir, readdir } from "node:fs/promises";
-import path from "node:path";
 import { eq, ne } from "drizzle-orm";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
 import type { Database } from "#server/db/client.ts";
 import { gpuServers, teams, workspaces } from "#server/db/schema/index.ts";
-import { listenInFolder } from "#server/listen-in-folder.ts";
 import type { Logger } from "#server/log.ts";
 import { MOST_REFUSALS, type RefusedConnection, recordRefusals } from "#server/services/workspace/record-refusals.ts";
+import { serveWorkspaces } from "#server/workspace-sockets.ts";
 import { AddressRules } from "./addresses.ts";
-import { EGRESS_SOCKET, egressFolder } from "./egress-folder.ts";
 import { createEgressProxy, type EgressProxy } from "./egress-proxy.ts";
 import { packageIndexes } from "./package-indexes.ts";
 import { upstreamOf } from "./upstream.ts";
 
-/** Interval of the scan for new and removed folders, which covers events that `fs.watch` missed. */
-const LOOK_MS = 1_000;
+/** Name of the socket in a workspace's folder. */
+export const EGRESS_SOCKET = "egress.sock";
 /** Maximum age of a policy. */
 const POLICY_MS = 2_000;
 const RECORD_MS = 2_000;
@@ -41,18 +37,15 @@ export type EgressServiceOptions = {
 /** Starts the service; settles when all present workspaces have their sockets. */
 export async function startEgress(db: Database, options: EgressServiceOptions): Promise<EgressService> {
   const { stateDir, log, rules = new AddressRules() } = options;
-  const folder = egressFolder(stateDir);
-  await mkdir(folder, { recursive: true, mode: 0o755 });
-  const open = new Map<string, EgressProxy>();
   const refused = new Map<string, RefusedConnection[]>();
   const upstream = upstreamOf(options.environment);
   const indexes = packageIndexes(options.environment);
   const addresses = kept(async () => await addressesOfGpuServers(db));
 
-  const begin = async (id: string) => {
+  const serve = (id: string): EgressProxy => {
     const policy = kept(async () => await policyOf(db, id));
     let known: ReadonlySet<string> = new Set();
-    const proxy = createEgressProxy({
+    return createEgressProxy({
       rules,
       upstream,
       indexes,
@@ -63,35 +56,6 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
       },
       onRefused: (refusal) => note(refused, id, refusal),
     });
-    open.set(id, proxy);
-    try {
-      await listenInFolder(proxy.server, path.join(folder, id), EGRESS_SOCKET, 0o666);
-    } catch (error) {
-      // The folder was removed meanwhile. The next scan tries a folder that is still present.
-      log.debug({ err: error, workspaceId: id }, "egress socket is not ready yet");
-      open.delete(id);
-      proxy.close();
-    }
-  };
-
-  const round = async () => {
-    const ids = (await readdir(folder)).filter((name) => /^ws-[a-z2-7]{26}$/.test(name));
-    const present = new Set(ids);
-    for (const [id, proxy] of open) {
-      if (present.has(id)) continue;
-      open.delete(id);
-      proxy.close();
-    }
-    for (const id of ids) if (!open.has(id)) await begin(id);
-  };
-  let looking: Promise<void> | undefined;
-  const look = async () => {
-    looking ??= round()
-      .catch((error: unknown) => log.warn({ err: error }, "scan for workspaces failed"))
-      .finally(() => {
-        looking = undefined;
-      });
-    await looking;
   };
   const record = async () => {
     for (const [id, refusals] of refused) {
@@ -102,16 +66,13 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
       );
     }
   };
-  const watcher = watch(folder, () => void look());
-  const timers = [setInterval(() => void look(), LOOK_MS), setInterval(() => void record(), RECORD_MS)];
-  await look();
+  const timer = setInterval(() => void record(), RECORD_MS);
+  const serving = await serveWorkspaces({ stateDir, name: EGRESS_SOCKET, log, serve });
   return {
-    look,
+    look: serving.look,
     close: async () => {
-      watcher.close();
-      for (const timer of timers) clearInterval(timer);
-      await looking;
-      for (const proxy of open.values()) proxy.close();
+      clearInterval(timer);
+      await serving.close();
       await record();
     },
   };

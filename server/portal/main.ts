@@ -4,10 +4,12 @@ import next from "next";
 import { env } from "#server/env.ts";
 import { listen } from "#server/listen.ts";
 import { logger } from "#server/log.ts";
+import { keepOutput } from "#server/output.ts";
 
 /** Time for answers under way when the portal stops. Event streams do not end by themselves. */
 const STOP_MS = 5_000;
 
+keepOutput();
 const { SLUICE_LISTEN: host, SLUICE_PORTAL_PORT: port } = env();
 const log = logger("portal");
 const server = createServer((request, response) => void answer(request, response));

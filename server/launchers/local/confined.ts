@@ -8,12 +8,12 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { OPEN } from "#server/contracts/egress.ts";
 import { AddressRules } from "#server/egress/addresses.ts";
-import { EGRESS_SOCKET } from "#server/egress/egress-folder.ts";
 import { createEgressProxy } from "#server/egress/egress-proxy.ts";
+import { EGRESS_SOCKET } from "#server/egress/egress-service.ts";
 import { packageIndexes } from "#server/egress/package-indexes.ts";
 import { upstreamOf } from "#server/egress/upstream.ts";
 import { listenInFolder } from "#server/listen-in-folder.ts";
-import { EGRESS_PORT, FORWARDER, FORWARDER_INSIDE, forwardCommand, INSIDE, proxyVariables } from "./network.ts";
+import { EGRESS_PORT, FORWARDER, FORWARDER_INSIDE, forwardCommand, proxyVariables, SOCKETS_INSIDE } from "./network.ts";
 import { runLines } from "./processes.ts";
 import { type Mount, probeSandbox, sandboxCommand, workspaceUid } from "./sandbox.ts";
 
@@ -75,15 +75,16 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
   );
   const signal = AbortSignal.any([size.exceeded, ...(options.signal === undefined ? [] : [options.signal])]);
   const { mode } = probeSandbox();
-  const egress = mode === undefined || options.python === undefined ? undefined : await openEgress(scratch);
+  let egress: Awaited<ReturnType<typeof openEgress>> | undefined;
   try {
+    if (mode !== undefined && options.python !== undefined) egress = await openEgress(scratch);
     const forward = egress === undefined ? "" : forwardCommand(options.python ?? "");
     const limited = ["sh", "-c", LIMITS, "limited", forward, ...command];
     if (mode?.asRoot) for (const folder of [writes, cache, tmp, home]) await own(folder, UID());
     const mounts = [
       { from: tmp, to: "/tmp", writable: true },
       { from: FORWARDER, to: FORWARDER_INSIDE },
-      ...(egress === undefined ? [] : [{ from: egress.folder, to: INSIDE.egress }]),
+      ...(egress === undefined ? [] : [{ from: egress.folder, to: SOCKETS_INSIDE }]),
       ...[...configured(), ...options.reads].filter(isOwnMount).map((at) => ({ from: at, to: at })),
       ...[home, cache, writes].map((at) => ({ from: at, to: at, writable: true })),
     ] satisfies Mount[];

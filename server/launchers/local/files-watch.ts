@@ -66,7 +66,8 @@ export class FilesWatch {
 /** Disk space of folders. Links are not followed, and other file systems are left out. */
 export async function bytesOf(folders: readonly string[], signal: AbortSignal): Promise<number> {
   // Files come and go meanwhile, and folders without read permission count as empty: du then ends with an error.
-  const measure = 'nice -n 19 du --summarize --block-size=1024 --one-file-system -- "$@" 2>/dev/null || true';
+  // `timeout` stands for the signal as well, which ends the shell alone.
+  const measure = `timeout -s KILL ${MEASURE_MS / 1000} nice -n 19 du --summarize --block-size=1024 --one-file-system -- "$@" 2>/dev/null || true`;
   const lines = await runLines("sh", ["-c", measure, "du", ...folders], { signal, killSignal: "SIGKILL" });
   return lines.reduce((sum, line) => sum + Number.parseInt(line, 10) * 1024, 0);
 }

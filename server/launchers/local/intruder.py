@@ -174,8 +174,7 @@ def abstract():
 
 
 attempt("connect to an abstract socket of the host", abstract)
-attempt("lay a socket where the broker's is", lambda: socket.socket(socket.AF_UNIX).bind("/run/sluice-broker/other"))
-attempt("lay a socket where the egress proxy is", lambda: socket.socket(socket.AF_UNIX).bind("/run/sluice-egress/other"))
+attempt("lay a socket where the broker's is", lambda: socket.socket(socket.AF_UNIX).bind("/run/sluice-network/other"))
 attempt("add a network device", lambda: run("ip", "link", "add", "own", "type", "dummy"))
 
 secrets = TARGETS["secrets"]

@@ -8,7 +8,6 @@ import { mkdir, open, readdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ReadFileSystem, readDisk } from "#server/disk.ts";
-import { egressFolder } from "#server/egress/egress-folder.ts";
 import { unixEndpoint } from "#server/jupyter/endpoint.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import {
@@ -29,6 +28,7 @@ import { insideLayout } from "#server/launchers/layout.ts";
 import type { Logger } from "#server/log.ts";
 import { formatBytes } from "#server/scheduler/amount.ts";
 import { shortFolder } from "#server/short-folder.ts";
+import { workspaceSockets } from "#server/workspace-sockets.ts";
 import {
   type ControlGroups,
   inGroup,
@@ -47,7 +47,7 @@ import { LimitWatch, type Watched } from "./limit-watch.ts";
 import { DEFAULT_FILES_BYTES, defaultSize, limitsOf } from "./limits.ts";
 import { isFromBefore, type LocalHandle, readHandle } from "./local-handle.ts";
 import { layDefinition } from "./lock-definition.ts";
-import { brokerFolder, FORWARDER, FORWARDER_INSIDE, forwardCommand, INSIDE } from "./network.ts";
+import { FORWARDER, FORWARDER_INSIDE, forwardCommand, SOCKETS_INSIDE } from "./network.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
 import { usageOfTrees } from "./usage.ts";
@@ -308,8 +308,7 @@ async function start(input: StartInput): Promise<LocalHandle> {
     { from: JUPYTER_CONFIG, to: layout.jupyterConfig },
     { from: INIT, to: INIT_INSIDE },
     { from: FORWARDER, to: FORWARDER_INSIDE },
-    { from: paths.broker, to: INSIDE.broker },
-    { from: paths.egress, to: INSIDE.egress },
+    { from: paths.sockets, to: SOCKETS_INSIDE },
     { from: path.join(paths.etc, "passwd"), to: "/etc/passwd" },
     { from: path.join(paths.etc, "group"), to: "/etc/group" },
     { from: paths.home, to: layout.home, writable: true },
@@ -422,6 +421,6 @@ function asRunning(handle: LocalHandle): RunningWorkspace {
 /** Makes the folder that holds all workspaces, and the one where datasets lie unless the operator says otherwise. */
 export async function prepareStateDir(stateDir: string): Promise<void> {
   await mkdir(path.join(stateDir, "workspaces"), { recursive: true, mode: 0o700 });
-  for (const folder of [path.join(stateDir, "datasets"), brokerFolder(stateDir), egressFolder(stateDir)])
+  for (const folder of [path.join(stateDir, "datasets"), workspaceSockets(stateDir)])
     await mkdir(folder, { recursive: true, mode: 0o755 });
 }

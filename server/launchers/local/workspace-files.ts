@@ -3,12 +3,13 @@
  * belongs to one run (credential, runtime folder, Jupyter's files, log).
  */
 import { existsSync } from "node:fs";
-import { chmod, lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
 import { writeExamples } from "./examples.ts";
-import { brokerFolder, egressFolderOf } from "./network.ts";
+import { socketsOf } from "./network.ts";
+import { runLines } from "./processes.ts";
 
 export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");
 
@@ -29,8 +30,7 @@ export function workspacePaths(stateDir: string, id: string) {
     packages: at("packages"),
     run: at("run"),
     gpuds: gpudSockets(stateDir),
-    broker: brokerFolder(stateDir),
-    egress: egressFolderOf(stateDir, id),
+    sockets: socketsOf(stateDir, id),
     tmp: at("tmp"),
     etc: at("etc"),
     root: at("root"),
@@ -64,7 +64,7 @@ export type PrepareInput = {
 export async function prepareFiles(input: PrepareInput): Promise<void> {
   const { paths, layout, environment, owner } = input;
   await mkdir(paths.base, { recursive: true, mode: 0o700 });
-  for (const folder of [paths.gpuds, paths.broker, paths.egress]) await mkdir(folder, { recursive: true, mode: 0o755 });
+  for (const folder of [paths.gpuds, paths.sockets]) await mkdir(folder, { recursive: true, mode: 0o755 });
   const firstStart = !existsSync(paths.home);
   await mkdir(paths.home, { recursive: true, mode: 0o700 });
   if (firstStart) await writeExamples(path.join(paths.home, "examples"), environment);
@@ -163,14 +163,9 @@ async function give(folder: string, owner: number): Promise<void> {
 
 /** Deletes what a workspace left, whatever rights it gave its folders. */
 export async function removeFiles(paths: WorkspacePaths): Promise<void> {
-  const makeWritable = async (folder: string): Promise<void> => {
-    await chmod(folder, 0o700);
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
-      if (entry.isDirectory()) await makeWritable(path.join(folder, entry.name));
-    }
-  };
-  await rm(paths.egress, { recursive: true, force: true });
+  await rm(paths.sockets, { recursive: true, force: true });
   if (!existsSync(paths.base)) return;
-  if (process.getuid?.() !== 0) await makeWritable(paths.base);
-  await rm(paths.base, { recursive: true, force: true });
+  // The system's programs go from folder to folder, so that a path of any length is removed.
+  if (process.getuid?.() !== 0) await runLines("chmod", ["-R", "u+rwX", "--", paths.base]).catch(() => undefined);
+  await runLines("rm", ["-rf", "--", paths.base]);
 }
