@@ -105,6 +105,8 @@ it("the home has a link to each dataset, none to one that is gone, and what is i
     path.join(root, "data"),
     path.join(root, "packages"),
     datasets,
+    // No forwarder.
+    "",
     "true",
   ];
   execFileSync("sh", words, { env: { ...process.env, HOME: home }, stdio: ["ignore", "ignore", "pipe"] });
