@@ -76,3 +76,8 @@ export function newCode(): string {
 export function hashSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
+
+/** Whether text is the id of a workspace, and so safe as the name of a folder. */
+export function isWorkspaceId(text: string): boolean {
+  return /^ws-[a-z2-7]{26}$/.test(text);
+}

@@ -6,12 +6,12 @@ import { type FSWatcher, watch } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import type { Server } from "node:net";
 import path from "node:path";
+import { isWorkspaceId } from "#server/ids.ts";
 import { listenInFolder } from "#server/listen-in-folder.ts";
 import type { Logger } from "#server/log.ts";
 
 /** Folders come and go with workspaces. The regular look finds those that the watch missed. */
 const LOOK_MS = 1_000;
-const WORKSPACE_ID = /^ws-[a-z2-7]{26}$/;
 
 /** The folder with a folder for each workspace. */
 export const workspaceSockets = (stateDir: string): string => path.join(stateDir, "workspace-sockets");
@@ -51,7 +51,7 @@ export async function serveWorkspaces({ stateDir, name, log, serve }: ServeOptio
     }
   };
   const round = async () => {
-    const present = new Set((await readdir(folder)).filter((each) => WORKSPACE_ID.test(each)));
+    const present = new Set((await readdir(folder)).filter(isWorkspaceId));
     for (const [id, service] of open) {
       if (present.has(id)) continue;
       open.delete(id);

@@ -38,7 +38,7 @@ export function launch(program: string, args: string[]): ChildProcess {
 }
 
 /** Makes the data directory of a server whose one user has the password in `passwordFile`. */
-export async function initialise(binaries: Binaries, data: string, passwordFile: string): Promise<void> {
+export async function initialize(binaries: Binaries, data: string, passwordFile: string): Promise<void> {
   // An interrupted initialization leaves no usable database.
   await rm(data, { recursive: true, force: true });
   giveToServer(path.dirname(data));

@@ -8,7 +8,7 @@ import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { shortFolder } from "#server/short-folder.ts";
 import { connect, DEFAULT_PORT, SOCKET_NAME } from "./connect.ts";
-import { type Binaries, findBinaries, giveToServer, initialise } from "./embedded-program.ts";
+import { type Binaries, findBinaries, giveToServer, initialize } from "./embedded-program.ts";
 import { findRun, startRun, supervise } from "./embedded-server.ts";
 
 export type EmbeddedPostgres = {
@@ -35,7 +35,7 @@ export type EmbeddedOptions = {
   binaries?: Binaries;
 };
 
-/** Starts (and on first use initialises) the server whose data are in `<stateDir>/pg`. */
+/** Starts (and on first use initializes) the server whose data are in `<stateDir>/pg`. */
 export async function startEmbeddedPostgres(
   stateDir: string,
   options: EmbeddedOptions = {},
@@ -45,7 +45,7 @@ export async function startEmbeddedPostgres(
   await mkdir(home, { recursive: true, mode: 0o700 });
   const binaries = options.binaries ?? (await findBinaries());
   const password = await keepPassword(path.join(home, "password"));
-  if (!existsSync(path.join(data, "PG_VERSION"))) await initialise(binaries, data, path.join(home, "password"));
+  if (!existsSync(path.join(data, "PG_VERSION"))) await initialize(binaries, data, path.join(home, "password"));
   const socketFolder = path.join(await shortFolder(stateDir), "pg", "socket");
   await mkdir(path.join(home, "socket"), { recursive: true });
   await chmod(path.join(home, "socket"), 0o700);

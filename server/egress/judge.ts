@@ -80,7 +80,7 @@ const notListed = (host: string): string =>
   `${host} is not on the list of this team's outgoing network policy. Ask an admin to add the host.`;
 
 /** Whether the list contains the name, or `*.` and a parent of the name. */
-function isNamed(host: string, { allow }: EgressPolicy): boolean {
+export function isNamed(host: string, { allow }: EgressPolicy): boolean {
   return allow.some((entry) => (entry.startsWith("*.") ? host.endsWith(entry.slice(1)) : entry === host));
 }
 

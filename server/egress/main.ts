@@ -4,6 +4,7 @@ import { checkSchema } from "#server/db/migrate.ts";
 import { env } from "#server/env.ts";
 import { logger } from "#server/log.ts";
 import { keepOutput } from "#server/output.ts";
+import { stopOnSignal } from "#server/stop-on-signal.ts";
 import { startEgress } from "./egress-service.ts";
 
 keepOutput();
@@ -14,15 +15,7 @@ await checkSchema(opened.sql);
 const egress = await startEgress(opened.db, { stateDir: env().SLUICE_STATE_DIR, log, environment: process.env });
 console.log(JSON.stringify({ ready: "egress" }));
 
-let stopping = false;
-const stop = async (): Promise<void> => {
-  if (stopping) return;
-  stopping = true;
-  log.info("stopping");
-  setTimeout(() => process.exit(0), 5_000).unref();
+stopOnSignal(log, async () => {
   await egress.close();
   await opened.close();
-  process.exit(0);
-};
-process.on("SIGTERM", () => void stop());
-process.on("SIGINT", () => void stop());
+});

@@ -2,6 +2,7 @@
 import { request } from "node:http";
 import { isIP, type Socket } from "node:net";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
+import { isNamed } from "./judge.ts";
 
 export type Upstream = {
   address: { host: string; port: number };
@@ -40,10 +41,10 @@ export function upstreamOf(environment: NodeJS.ProcessEnv): Upstream | undefined
   };
 }
 
-function isAllowedByName(name: string, { mode, allow }: EgressPolicy): boolean {
+function isAllowedByName(name: string, policy: EgressPolicy): boolean {
   // A name with a single label belongs to the host's own network.
-  if (mode === "all") return name.includes(".");
-  return allow.some((entry) => (entry.startsWith("*.") ? name.endsWith(entry.slice(1)) : entry === name));
+  if (policy.mode === "all") return name.includes(".");
+  return isNamed(name, policy);
 }
 
 /** A connection through the proxy to `target` (`host:port`). */

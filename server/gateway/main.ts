@@ -4,6 +4,7 @@ import { checkSchema } from "#server/db/migrate.ts";
 import { env } from "#server/env.ts";
 import { logger } from "#server/log.ts";
 import { keepOutput } from "#server/output.ts";
+import { stopOnSignal } from "#server/stop-on-signal.ts";
 import { startGateway } from "./gateway.ts";
 
 keepOutput();
@@ -22,15 +23,7 @@ await checkSchema(opened.sql);
 const gateway = await startGateway(opened, { host, url, port, portalUrl, listen, log });
 console.log(JSON.stringify({ ready: "gateway", port: gateway.port }));
 
-let stopping = false;
-const stop = async (): Promise<void> => {
-  if (stopping) return;
-  stopping = true;
-  log.info("stopping");
-  setTimeout(() => process.exit(0), 5_000).unref();
+stopOnSignal(log, async () => {
   await gateway.close();
   await opened.close();
-  process.exit(0);
-};
-process.on("SIGTERM", () => void stop());
-process.on("SIGINT", () => void stop());
+});

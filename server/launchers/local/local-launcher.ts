@@ -8,6 +8,7 @@ import { mkdir, open, readdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ReadFileSystem, readDisk } from "#server/disk.ts";
+import { isWorkspaceId } from "#server/ids.ts";
 import { unixEndpoint } from "#server/jupyter/endpoint.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import {
@@ -54,7 +55,6 @@ import { usageOfTrees } from "./usage.ts";
 import { workspaceEnvironment } from "./workspace-environment.ts";
 import {
   hostLayout,
-  isWorkspaceId,
   JUPYTER_CONFIG,
   prepareFiles,
   removeFiles,

@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { isWorkspaceId } from "#server/ids.ts";
 import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
 import { writeExamples } from "./examples.ts";
@@ -15,8 +16,6 @@ export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jup
 
 /** Where gpuds on this machine lay their sockets, which every local workspace sees. */
 export const gpudSockets = (stateDir: string): string => path.join(stateDir, "sockets");
-
-export const isWorkspaceId = (id: string): boolean => /^ws-[a-z2-7]{26}$/.test(id);
 
 /** The host's paths of a workspace. */
 export function workspacePaths(stateDir: string, id: string) {

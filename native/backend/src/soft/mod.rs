@@ -566,7 +566,7 @@ impl Device for SoftDevice {
 
     /// Text of PTX, also of some that is packed, is kept parsed and compiled.
     fn module_bytes(&self, image: &[u8]) -> u64 {
-        // What cannot be unpacked is not loaded either.
+        // An image that cannot be unpacked is not loaded either.
         let Ok(ptx) = image::ptx_of(image) else { return 0 };
         let count = |word: &[u8]| ptx.windows(word.len()).filter(|text| *text == word).count() as u64;
         IMAGE_FACTOR * ptx.len() as u64 + FUNCTION_BYTES * (count(b".entry") + count(b".func"))

@@ -5,8 +5,8 @@
 //! 512 MiB, and a quarter of its device memory: programs keep an object or so for each piece of device memory, and an
 //! object is much smaller than that. Beyond it, calls that take more are out of memory, as on a host that has no more.
 //!
-//! What a session has already promised is not refused: answers, and up to [`OWN_BYTES`] of queued work. It is bounded for
-//! each session, and sessions by their lease's places.
+//! Promises of a session are not refused: answers, and up to [`OWN_BYTES`] of queued work. They are bounded for each
+//! session, and sessions by their lease's places.
 //!
 //! The worker process has no limit of its own from the system. `RLIMIT_AS` and `RLIMIT_DATA` count addresses, not memory:
 //! the software GPU reserves its arena, and a real driver far more. Where all that a process takes is known, the worker
@@ -33,16 +33,16 @@ pub const MODULE_BYTES: u64 = 64 << 10;
 pub const OWN_BYTES: u64 = 32 << 20;
 /// The lease's account is asked for pieces of this many bytes.
 const PIECE_BYTES: u64 = 1 << 20;
-/// What a worker takes for itself: program, compiler, stacks, buffers.
+/// Memory of the worker itself: program, compiler, stacks, buffers.
 const WORKER_BYTES: u64 = 1 << 30;
 
-/// What one session has of its lease's account. Without an account, as before the session's beginning, nothing is refused.
+/// The part of one session in its lease's account. Before the session begins there is no account, and nothing is refused.
 #[derive(Default)]
 pub struct HostMemory {
     /// The lease's account and the worker's slot there.
     seat: Mutex<Option<(Arc<Ledger>, usize)>>,
     used: AtomicU64,
-    /// What the account has been asked for.
+    /// Bytes that the account has granted.
     reserved: AtomicU64,
 }
 

@@ -1,6 +1,6 @@
 //! The worker's outgoing side: numbers frames, keeps them until the client has them, and writes from any thread.
 //!
-//! What is kept is host memory that no lease pays for, so it is bounded. A client that reads its answers never comes near
+//! Kept frames are host memory that no lease pays for, so they are bounded. A client that reads its answers never comes near
 //! the bound, however many it asks for:
 //!
 //! - Further copies to the host are not executed while [`WINDOW_BYTES`] of answers are due or unacknowledged
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 pub const WINDOW_BYTES: u64 = 16 << 20;
 /// Bytes of unacknowledged frames above which the session ends.
 const MOST_BYTES: u64 = 256 << 20;
-/// What a kept frame takes besides its bytes.
+/// Memory of a kept frame besides its bytes.
 const FRAME_BYTES: u64 = 64;
 /// How long a copy to the host waits for room while nothing is acknowledged: its acknowledgements may lie where they
 /// are not read before it.
@@ -82,7 +82,7 @@ impl Drop for Due {
     }
 }
 
-/// What a kept frame counts.
+/// The size of a kept frame in the account.
 fn cost(frame: &[u8]) -> u64 {
     frame.len() as u64 + FRAME_BYTES
 }
