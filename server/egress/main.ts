@@ -13,9 +13,9 @@ process.on("unhandledRejection", (error) => log.error({ err: error }, "unhandled
 const opened = database();
 await checkSchema(opened.sql);
 const egress = await startEgress(opened.db, { stateDir: env().SLUICE_STATE_DIR, log, environment: process.env });
-console.log(JSON.stringify({ ready: "egress" }));
 
 stopOnSignal(log, async () => {
   await egress.close();
   await opened.close();
 });
+console.log(JSON.stringify({ ready: "egress" }));

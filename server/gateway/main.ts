@@ -21,9 +21,9 @@ const log = logger("gateway");
 const opened = database();
 await checkSchema(opened.sql);
 const gateway = await startGateway(opened, { host, url, port, portalUrl, listen, log });
-console.log(JSON.stringify({ ready: "gateway", port: gateway.port }));
 
 stopOnSignal(log, async () => {
   await gateway.close();
   await opened.close();
 });
+console.log(JSON.stringify({ ready: "gateway", port: gateway.port }));
