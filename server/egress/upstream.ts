@@ -47,12 +47,19 @@ function isAllowedByName(name: string, policy: EgressPolicy): boolean {
   return isNamed(name, policy);
 }
 
-/** A connection through the proxy to `target` (`host:port`). */
-export async function throughUpstream(upstream: Upstream, target: string, timeoutMs: number): Promise<Socket> {
+/** A connection through the proxy to `target` (`host:port`); `signal` ends the attempt. */
+export async function throughUpstream(
+  upstream: Upstream,
+  target: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Socket> {
   const { address, headers } = upstream;
   const connectRequest = request({ ...address, headers, method: "CONNECT", path: target, agent: false });
   // The timeout is for the whole answer, because a hostile answer may come byte by byte.
   const timer = setTimeout(() => connectRequest.destroy(new Error("the host's proxy does not answer")), timeoutMs);
+  const stop = () => connectRequest.destroy(new Error("the client left"));
+  signal.addEventListener("abort", stop);
   const connected = new Promise<Socket>((resolve, reject) => {
     connectRequest.once("connect", (answer, socket: Socket, head) => {
       if (answer.statusCode !== 200) {
@@ -68,5 +75,8 @@ export async function throughUpstream(upstream: Upstream, target: string, timeou
     });
     connectRequest.end();
   });
-  return await connected.finally(() => clearTimeout(timer));
+  return await connected.finally(() => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+  });
 }

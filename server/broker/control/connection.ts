@@ -259,6 +259,8 @@ export class ControlConnection {
     this.#epoch = connected.epoch;
     this.#log = this.#log.child({ serverId: server.id, server: connected.name });
     await this.#recount(server.id, hello.held);
+    // What is set up below would outlive a connection that has closed meanwhile; `#closed` reports the loss.
+    if (this.#gone()) return;
     this.#send({
       type: "welcome",
       serverId: server.id,
@@ -268,8 +270,8 @@ export class ControlConnection {
     });
     this.#log.info({ devices: hello.devices.length, leases: connected.leases.length }, "gpud connected");
     this.#options.onOpen(server.id, this);
-    await recordUsage(this.#context(server.id), { serverId: server.id, usages: hello.held });
     this.#timers.push(setInterval(() => this.#tick(), PING_MS));
+    await recordUsage(this.#context(server.id), { serverId: server.id, usages: hello.held });
     this.endLeases();
   }
 
@@ -389,11 +391,12 @@ export class ControlConnection {
   #closed(): void {
     for (const timer of this.#timers) clearInterval(timer);
     this.#options.onClose(this);
-    const serverId = this.#serverId;
-    if (serverId === undefined || this.#hungUp) return;
-    this.#log.warn("gpud's control connection ended");
     this.#work = this.#work
       .then(async () => {
+        // Read after the messages before: a hello in progress gives the connection its server.
+        const serverId = this.#serverId;
+        if (serverId === undefined || this.#hungUp) return;
+        this.#log.warn("gpud's control connection ended");
         await lose(this.#context(serverId), { serverId, lastHeard: this.#lastHeard });
       })
       .catch((error: unknown) => this.#log.warn({ err: error }, "the loss could not be written; liveness will see it"));
