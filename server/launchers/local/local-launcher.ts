@@ -328,7 +328,8 @@ async function start(input: StartInput): Promise<LocalHandle> {
       ? command
       : sandboxCommand({
           ...{ mode, root: paths.root, uid, mounts, limits },
-          python: path.join(environment.path, "bin", "python"),
+          // Not the environment's own: a package of a proposal can replace it.
+          python: environment.interpreter,
           command: command.with(1, INIT_INSIDE),
         });
 

@@ -5,7 +5,7 @@
 #   ROOT       an empty folder of the host that becomes the mount point of the new root
 #   UID        the host's user id to run as, or "same"
 #   USERNS     "yes": end in a user namespace of its own as user 1000
-#   PYTHON     an interpreter of the host
+#   PYTHON     an interpreter that no tenant can write; it runs with the rights of the installation
 #   TASKS      limit of processes and threads, or "any"
 #   SHM        bytes of /dev/shm, also the limit of System V shared memory
 #   OPERATION  ro SOURCE TARGET | rw SOURCE TARGET | ro-folder SOURCE TARGET | rw-folder SOURCE TARGET

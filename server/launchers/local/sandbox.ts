@@ -87,7 +87,7 @@ export type SandboxCommand = {
   mounts: Mount[];
   command: string[];
   limits?: SandboxLimits;
-  /** A Python interpreter of the host. */
+  /** A Python interpreter that no tenant can write: it runs on the host, with the rights of the installation. */
   python?: string;
 };
 
