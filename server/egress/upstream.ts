@@ -55,11 +55,9 @@ export async function throughUpstream(
   signal: AbortSignal,
 ): Promise<Socket> {
   const { address, headers } = upstream;
-  const connectRequest = request({ ...address, headers, method: "CONNECT", path: target, agent: false });
+  const connectRequest = request({ ...address, headers, method: "CONNECT", path: target, agent: false, signal });
   // The timeout is for the whole answer, because a hostile answer may come byte by byte.
   const timer = setTimeout(() => connectRequest.destroy(new Error("the host's proxy does not answer")), timeoutMs);
-  const stop = () => connectRequest.destroy(new Error("the client left"));
-  signal.addEventListener("abort", stop);
   const connected = new Promise<Socket>((resolve, reject) => {
     connectRequest.once("connect", (answer, socket: Socket, head) => {
       if (answer.statusCode !== 200) {
@@ -75,8 +73,5 @@ export async function throughUpstream(
     });
     connectRequest.end();
   });
-  return await connected.finally(() => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", stop);
-  });
+  return await connected.finally(() => clearTimeout(timer));
 }

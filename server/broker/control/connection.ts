@@ -259,7 +259,7 @@ export class ControlConnection {
     this.#epoch = connected.epoch;
     this.#log = this.#log.child({ serverId: server.id, server: connected.name });
     await this.#recount(server.id, hello.held);
-    // What is set up below would outlive a connection that has closed meanwhile; `#closed` reports the loss.
+    // Timers set after the connection has closed would never end. `#closed` reports the loss.
     if (this.#gone()) return;
     this.#send({
       type: "welcome",
