@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { AddressRules } from "./addresses.ts";
 import { createEgressProxy, type EgressProxy } from "./egress-proxy.ts";
+import { LoopbackIsPublic } from "./testing.ts";
 import { upstreamOf } from "./upstream.ts";
 
 const LEAVERS = Number(process.env.SLUICE_TEST_LEAVERS ?? 150);
@@ -19,12 +19,6 @@ let socketPath: string;
 let silent: Server;
 let made: number;
 let proxy: EgressProxy | undefined;
-
-class LoopbackIsPublic extends AddressRules {
-  override reach(address: string) {
-    return address === "127.0.0.1" ? "public" : super.reach(address);
-  }
-}
 
 beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), "sluice-leavers-"));
