@@ -86,6 +86,7 @@ export class ControlConnection {
   #scanAgain = false;
   /** This side ended the connection: gpud is not lost by that. */
   #hungUp = false;
+  #hasSpoken = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -102,6 +103,15 @@ export class ControlConnection {
 
   get serverId(): string | undefined {
     return this.#serverId;
+  }
+
+  get isSilent(): boolean {
+    return !this.#hasSpoken;
+  }
+
+  drop(): void {
+    this.#hungUp = true;
+    this.#socket.terminate();
   }
 
   /** Hangs up; gpud connects again by itself, and if it does not, liveness finds it silent. */
@@ -121,11 +131,11 @@ export class ControlConnection {
 
   /** Messages are worked off one after the other, in gpud's order. */
   #receive(data: Buffer): void {
+    this.#hasSpoken = true;
     this.#lastHeard = new Date();
     if (this.#isTooMuch(data.length)) {
       this.#log.warn({ waiting: this.#waiting }, "gpud sends more than the broker can take; the connection ends");
-      this.#hungUp = true;
-      this.#socket.terminate();
+      this.drop();
       return;
     }
     let message: GpudMessage;
