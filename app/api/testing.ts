@@ -419,6 +419,11 @@ export const matrix: Record<string, Row> = {
     params: colleague,
     input: () => ({ isAdmin: true }),
   },
+  "DELETE /users/{id}/oidc-link": {
+    // Whom the provider vouches for comes into the account: no token removes one.
+    expected: signedIn(403, { admin: 200 }),
+    params: colleague,
+  },
   "POST /users/{id}/password-link": {
     // Whoever has the link is that person: no token makes one.
     expected: signedIn(403, { admin: 201 }),

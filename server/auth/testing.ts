@@ -9,7 +9,20 @@ export const CLIENT_ID = "sluice";
 export const CLIENT_SECRET = "secret-of-the-client";
 
 /** What the provider says of whoever signs in there, by the name typed into its form. */
-export type Accounts = Map<string, { email: string; email_verified: boolean; groups?: string[] | string }>;
+export type Accounts = Map<
+  string,
+  {
+    email?: string;
+    /** Providers also leave it out, or write the word. */
+    email_verified?: boolean | string;
+    name?: string | null;
+    groups?: string[] | string;
+    /** From when on the ID token is valid, in seconds since 1970. */
+    nbf?: number;
+    /** What the provider calls the account, when that is not the name typed into its form. */
+    sub?: string;
+  }
+>;
 
 /** Cookies, and the forms that a person fills in to sign in. */
 export class Browser {
@@ -97,11 +110,11 @@ export async function startProvider({
   const started = await listen((request, response) => handlers.handle?.(request, response), at);
   const provider = new Provider(started.origin, {
     clients: [{ client_id: CLIENT_ID, client_secret: CLIENT_SECRET, redirect_uris: [redirectUri] }],
-    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name", "groups"] },
+    claims: { openid: ["sub", "nbf"], email: ["email", "email_verified"], profile: ["name", "groups"] },
     conformIdTokenClaims: false,
     cookies: { keys: ["for-this-test"] },
     findAccount: (_ctx, id) => ({
-      accountId: id,
+      accountId: accounts.get(id)?.sub ?? id,
       claims: () => ({ sub: id, name: id, ...accounts.get(id) }),
     }),
   });
