@@ -305,6 +305,27 @@ describe("through a provider that is not by the book", () => {
     });
   });
 
+  it("asks the UserInfo endpoint for what the ID token leaves out", async () => {
+    const thin = await startProvider({ redirectUri: `${portal.origin}/api/auth/callback/oidc`, accounts, thin: true });
+    process.env.SLUICE_OIDC_ISSUER = thin.origin;
+    resetEnv();
+    try {
+      accounts.set("okta", { email: person.email, email_verified: true });
+      const browser = new Visitor();
+      await browser.signInWithOidc("okta");
+      expect(await browser.principal()).toMatchObject({ userId: person.id });
+      accounts.set("unverified", { email: person.email, email_verified: false });
+      expect(await refusalAt(await new Visitor().signInWithOidc("unverified"))).toMatchObject({
+        reason: expect.stringContaining("not verified"),
+      });
+    } finally {
+      process.env.SLUICE_OIDC_ISSUER = issuer.origin;
+      resetEnv();
+      thin.server.closeAllConnections();
+      thin.server.close();
+    }
+  });
+
   it("does without a name", async () => {
     accounts.set("nameless", { email: person.email, email_verified: true, name: null });
     const browser = new Visitor();

@@ -5,6 +5,7 @@ import type { OAuthConfig } from "next-auth/providers/oauth";
 import { authSecret } from "#server/auth/keys.ts";
 import { identityOf } from "#server/auth/oidc-claims.ts";
 import { fromSession } from "#server/auth/principal-from-request.ts";
+import { providerFailure } from "#server/auth/provider-failure.ts";
 import { cookieOptions, SESSION_COOKIE } from "#server/auth/session-cookie.ts";
 import { type Context, systemContext } from "#server/context.ts";
 import { database } from "#server/db/client.ts";
@@ -63,7 +64,7 @@ export async function authOptions(ctx: Context, request: Request, heard: Heard):
       nonce: hostCookie("nonce"),
       pkceCodeVerifier: hostCookie("pkce"),
     },
-    providers: [passwordProvider(ctx, request, heard.onRefused), ...oidcProvider()],
+    providers: [passwordProvider(ctx, request, heard.onRefused), ...oidcProvider(ctx)],
     callbacks: {
       async signIn({ account, profile }) {
         if (account?.provider !== "oidc") return true;
@@ -158,10 +159,28 @@ function allowClockSkew(client: object): void {
   Reflect.set(client, numbers[0], CLOCK_SKEW_SECONDS);
 }
 
-function oidcProvider(): OAuthConfig<Profile>[] {
+/**
+ * What the UserInfo endpoint says where the ID token leaves something out (OpenID Connect Core, 5.4): Okta's org server
+ * sends an e-mail without `email_verified`, and groups there alone. Without an answer the ID token counts by itself.
+ */
+async function saidElsewhere(ctx: Context, claims: Profile, ask: () => Promise<Profile>): Promise<Profile> {
+  const wanted = ["email", "email_verified", env().SLUICE_OIDC_GROUPS_CLAIM];
+  if (wanted.every((name) => name in claims)) return {};
+  try {
+    return await ask();
+  } catch (error) {
+    const { said } = providerFailure(error);
+    logger("auth").warn({ said, traceId: ctx.traceId }, "the provider's UserInfo endpoint did not answer");
+    return {};
+  }
+}
+
+function oidcProvider(ctx: Context): OAuthConfig<Profile>[] {
   const { SLUICE_OIDC_ISSUER: issuer, SLUICE_OIDC_CLIENT_ID, SLUICE_OIDC_CLIENT_SECRET } = env();
   const { SLUICE_OIDC_NAME, SLUICE_OIDC_SCOPE } = env();
   if (issuer === undefined || SLUICE_OIDC_CLIENT_ID === undefined) return [];
+  /** What the provider says of the person of this request. */
+  let profile: Profile = {};
   return [
     {
       id: "oidc",
@@ -175,13 +194,21 @@ function oidcProvider(): OAuthConfig<Profile>[] {
       token: {
         async request({ client, params, checks, provider }) {
           allowClockSkew(client);
-          return { tokens: await client.callback(provider.callbackUrl, params, checks) };
+          const tokens = await client.callback(provider.callbackUrl, params, checks);
+          const claims: Profile = tokens.claims();
+          const hasUserInfo =
+            client.issuer.metadata.userinfo_endpoint !== undefined && tokens.access_token !== undefined;
+          // The library refuses an answer about another subject.
+          const more = hasUserInfo ? await saidElsewhere(ctx, claims, () => client.userinfo(tokens)) : {};
+          profile = { ...more, ...claims };
+          return { tokens };
         },
       },
+      userinfo: { request: async () => await Promise.resolve(profile) },
       checks: ["pkce", "state", "nonce"],
       // The library follows no redirect, and reads a body of any length for any time.
       httpOptions: { agent: new BoundedAgent(issuer.startsWith("https:") ? "https:" : "http:", PROVIDER_ANSWER) },
-      profile: (profile) => ({ id: profile.sub ?? "", name: profile.name ?? profile.sub, email: profile.email }),
+      profile: ({ sub = "", name = sub, email }) => ({ id: sub, name, email }),
     },
   ];
 }

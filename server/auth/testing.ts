@@ -19,8 +19,6 @@ export type Accounts = Map<
     groups?: string[] | string;
     /** From when on the ID token is valid, in seconds since 1970. */
     nbf?: number;
-    /** What the provider calls the account, when that is not the name typed into its form. */
-    sub?: string;
   }
 >;
 
@@ -101,20 +99,23 @@ export class Browser {
 export async function startProvider({
   redirectUri,
   accounts,
+  thin = false,
   ...at
 }: {
   redirectUri: string;
   accounts: Accounts;
+  /** Its ID token names the subject alone; the rest is at its UserInfo endpoint. */
+  thin?: boolean;
 } & Place): Promise<{ server: Server; origin: string }> {
   const handlers: { handle?: (request: IncomingMessage, response: ServerResponse) => void } = {};
   const started = await listen((request, response) => handlers.handle?.(request, response), at);
   const provider = new Provider(started.origin, {
     clients: [{ client_id: CLIENT_ID, client_secret: CLIENT_SECRET, redirect_uris: [redirectUri] }],
     claims: { openid: ["sub", "nbf"], email: ["email", "email_verified"], profile: ["name", "groups"] },
-    conformIdTokenClaims: false,
+    conformIdTokenClaims: thin,
     cookies: { keys: ["for-this-test"] },
     findAccount: (_ctx, id) => ({
-      accountId: accounts.get(id)?.sub ?? id,
+      accountId: id,
       claims: () => ({ sub: id, name: id, ...accounts.get(id) }),
     }),
   });
