@@ -76,6 +76,8 @@ const rules = {
   "user.invite": teamLeadOrAdmin,
   /** The invitation's code is the authority. */
   "user.accept-invite": anyone,
+  /** The code again, and that it is for the own e-mail. */
+  "user.join-by-invite": bySession,
   "user.open-sample": adminBySession,
   /** The admin's one-time code is the authority. */
   "user.enter-sample": anyone,

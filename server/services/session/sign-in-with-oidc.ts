@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { email as emailAddress, personName } from "#server/contracts/common.ts";
 import { type OidcIdentity, oidcIdentity } from "#server/contracts/session.ts";
-import { users } from "#server/db/schema/index.ts";
+import { oneTimeCodes, users } from "#server/db/schema/index.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
@@ -11,12 +11,13 @@ import { applyGroups, givenBy } from "#server/services/identity-group/apply.ts";
 import { endWaysIn } from "#server/services/session/end-ways-in.ts";
 import { SignInRefused } from "#server/services/session/sign-in-refused.ts";
 import type { SignedIn } from "#server/services/session/sign-in-with-password.ts";
+import { joinAllInvited, waitingFor } from "#server/services/user/join-invited.ts";
 
 /**
  * The person whom the OIDC provider vouches for. The first time they are found by the e-mail, which counts only when
  * the provider says that it is verified; from then on by the provider's own subject, whatever happens to the e-mail.
  * The link ends every other way into the account: nobody had proved before that the e-mail was theirs. Whoever has no
- * account gets one where a group of theirs gives something here. What their groups give counts from each sign-in.
+ * account gets one where a group of theirs gives something here, or an invitation waits. What their groups give counts from each sign-in.
  * Throws `SignInRefused` with the reason.
  */
 export async function signInWithOidc(ctx: Context, raw: OidcIdentity): Promise<SignedIn> {
@@ -28,7 +29,12 @@ export async function signInWithOidc(ctx: Context, raw: OidcIdentity): Promise<S
     if (known?.disabledAt != null) throw new SignInRefused("deactivated", known.id);
     const person = known ?? (await link(tx, identity, oidcSubject)) ?? (await make(tx, identity, oidcSubject));
     await applyGroups(tx, person.id, identity.groups);
-    return { userId: person.id, email: person.email, name: person.name };
+    const { id: userId, email, name, isAdmin } = person;
+    // Invitations are for an e-mail, which the provider has proved now; an account keeps an older one.
+    if (identity.emailVerified === true && emailAddress.safeParse(identity.email).data === email) {
+      await joinAllInvited(tx, { userId, email, name, isAdmin });
+    }
+    return { userId, email, name };
   });
 }
 
@@ -76,11 +82,12 @@ function whyNot({ disabledAt, isSample }: User) {
 
 const likeText = (text: string) => text.replace(/[\\%_]/g, "\\$&");
 
-/** A new account for whoever is in a group that gives something here. */
+/** A new account for whoever is in a group that gives something here, or is invited. */
 async function make(tx: Tx, identity: Identity, oidcSubject: string): Promise<User> {
   const email = verifiedEmail(identity);
   const { issuer, groups = [] } = identity;
-  if ((await givenBy(tx, groups)).length === 0) throw new SignInRefused("no-access");
+  const byGroup = (await givenBy(tx, groups)).length > 0;
+  if (!byGroup && (await tx.db.$count(oneTimeCodes, waitingFor(tx, email))) === 0) throw new SignInRefused("no-access");
   const [made] = await tx.db
     .insert(users)
     .values({ id: newId("usr"), email, name: nameOf(identity.name, email), oidcSubject, createdAt: tx.now() })
@@ -88,7 +95,8 @@ async function make(tx: Tx, identity: Identity, oidcSubject: string): Promise<Us
     .returning();
   // Somebody else made an account with this e-mail or this subject just now: the next try finds it.
   if (made === undefined) throw new SignInRefused("no-access");
-  await audit(tx, { action: "user.create-by-group", subject: made.id, detail: { issuer, email, name: made.name } });
+  const action = byGroup ? "user.create-by-group" : "user.create-by-invitation";
+  await audit(tx, { action, subject: made.id, detail: { issuer, email, name: made.name } });
   await notify(tx.db, "people", made.id);
   return made;
 }
