@@ -13,7 +13,9 @@ type Given = typeof identityGroups.$inferSelect;
 
 /** What these groups give. A slash before a name does not count: Keycloak writes the group `ds` as the path `/ds`. */
 export async function givenBy(tx: Tx, groups: readonly string[]): Promise<Given[]> {
-  const names = [...new Set(groups.map((group) => group.replace(/^\//, "")))];
+  const names = [
+    ...new Set(groups.flatMap((group) => [group, group.normalize()]).map((group) => group.replace(/^\//, ""))),
+  ];
   if (names.length === 0) return [];
   return await tx.db
     .select()

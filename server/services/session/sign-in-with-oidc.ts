@@ -3,6 +3,7 @@ import type { z } from "zod";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { email as emailAddress, personName } from "#server/contracts/common.ts";
 import { type OidcIdentity, oidcIdentity } from "#server/contracts/session.ts";
+import { asLine } from "#server/contracts/typed-name.ts";
 import { oneTimeCodes, users } from "#server/db/schema/index.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
@@ -102,6 +103,6 @@ async function make(tx: Tx, identity: Identity, oidcSubject: string): Promise<Us
 }
 
 function nameOf(given: string | undefined, email: string): string {
-  const name = personName.safeParse(given?.slice(0, 100));
+  const name = personName.safeParse(given === undefined ? undefined : asLine(given).slice(0, 100));
   return name.success ? name.data : (email.split("@")[0] ?? email).slice(0, 100);
 }
