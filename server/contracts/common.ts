@@ -30,7 +30,7 @@ export const milli = z.int().min(0).max(100_000_000);
 /** What quotas and leases name, e.g. `soft`, `h200`. */
 export const gpuType = typedWord({
   max: 32,
-  also: "\\-",
+  also: "-",
   sentence: "A GPU type is a short lower-case word, e.g. soft or h200.",
 });
 

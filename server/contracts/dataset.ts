@@ -5,7 +5,7 @@ import { typedWord } from "./typed-name.ts";
 
 export const datasetName = typedWord({
   max: 40,
-  also: "._\\-",
+  also: "._-",
   sentence:
     "A name is a short lower-case word, which becomes the folder's: letters a to z, digits, dots, dashes and _.",
 });

@@ -9,7 +9,7 @@ import { customSize } from "./workspace-size.ts";
 /** Two dashes in a row stand between the name and the version of what was locked here. */
 const imageName = typedWord({
   max: 40,
-  also: "\\-",
+  also: "-",
   sentence: "A name is a short lower-case word: letters a to z, digits and single dashes.",
 }).refine((name) => !name.includes("--"), "Two dashes in a row are not allowed.");
 

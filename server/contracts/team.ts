@@ -5,7 +5,7 @@ import { typedWord } from "./typed-name.ts";
 
 export const teamName = typedWord({
   max: 40,
-  also: "\\-",
+  also: "-",
   sentence: "A team's name is a lower-case word: letters a to z, digits and dashes.",
 });
 export const teamRole = z.enum(["lead", "member"]);

@@ -18,7 +18,7 @@ export const sizeMemoryBytes = z
 
 export const sizeName = typedName({
   max: 40,
-  also: " ._+\\-",
+  also: " ._+-",
   sentence: "A name starts with a letter or digit; spaces, dots, dashes, + and _ may follow.",
 });
 

@@ -24,7 +24,7 @@ import { chosenSize, workspaceSize } from "./workspace-size.ts";
 
 export const workspaceName = typedName({
   max: 60,
-  also: " ._\\-",
+  also: " ._-",
   sentence: "A name starts with a letter or digit; spaces, dots, dashes and _ may follow.",
 });
 
