@@ -1,7 +1,7 @@
 /** The one reader of environment variables on the TypeScript side. */
 import path from "node:path";
 import { z } from "zod";
-import { isZone } from "#server/contracts/time-zone.ts";
+import { zoneName } from "#server/contracts/zone-name.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const address = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/(?<!\/)\/+$/, ""));
@@ -97,10 +97,7 @@ const settings = z.object({
     .regex(/^[A-Z]{3}$/, "three capital letters, e.g. EUR")
     .default("EUR"),
   /** By whose clocks calendars count their weekdays and hours: an IANA name. */
-  SLUICE_TIME_ZONE: z
-    .string()
-    .refine(isZone, "the name of a time zone that is known here, e.g. Europe/Berlin")
-    .default("UTC"),
+  SLUICE_TIME_ZONE: zoneName("the name of a time zone that is known here, e.g. Europe/Berlin").default("UTC"),
   /** Set by `npm start -- --demo`: what the pages show is made up, and nothing can be launched. */
   SLUICE_SAMPLE_DATA: z
     .literal("1")
