@@ -411,7 +411,7 @@ export const matrix: Record<string, Row> = {
   },
   "POST /invitations/join": {
     // It is for the owner's e-mail; a token joins nothing.
-    expected: signedIn(403, { owner: 200 }),
+    expected: signedIn(409, { owner: 200, ownerToken: 403, adminToken: 403 }),
     input: (fixture) => ({ code: fixture.joinCode }),
   },
 

@@ -33,7 +33,9 @@ export function identityOf(profile: unknown, settings: ClaimSettings): OidcIdent
   const given = claims.safeParse(profile);
   if (!given.success) return undefined;
   const { sub: subject, email, email_verified: verified, name } = given.data;
-  const groups = Object.entries(profile as object).find(([claim]) => claim === settings.groupsClaim)?.[1];
+  const groups = Object.entries(profile as Record<string, unknown>).find(
+    ([claim]) => claim === settings.groupsClaim,
+  )?.[1];
   return {
     issuer: settings.issuer,
     subject,

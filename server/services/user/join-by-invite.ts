@@ -17,7 +17,7 @@ export async function joinByInvite(ctx: Context, raw: JoinByInviteInput): Promis
   if (found?.email == null || found.teamId === null) throw inviteNotValid();
   if (found.email !== principal.email) {
     const who = `This invitation is for ${found.email}; you are signed in as ${principal.email}.`;
-    throw new SluiceError("forbidden", `${who} Sign out, then open the link again.`);
+    throw new SluiceError("conflict", `${who} Sign out, then open the link again.`);
   }
   const { teamId } = found;
   return await inTransaction(ctx, async (tx) => {
