@@ -100,8 +100,9 @@ export async function authOptions(ctx: Context, request: Request, heard: Heard):
     },
     logger: {
       error: (code, metadata) => {
-        logger("auth").warn({ code, traceId: ctx.traceId }, "sign-in did not work");
+        // What fails at the provider is logged with its reason (`recordRefusal`).
         if (code.includes("OAUTH")) heard.onProviderFailure(metadata);
+        else logger("auth").warn({ code, traceId: ctx.traceId }, "sign-in did not work");
       },
       warn: () => undefined,
       debug: () => undefined,
