@@ -171,8 +171,11 @@ const ELSEWHERE: Record<string, [journey: string, where: string]> = {
   "user/identity-group-form": ["7-environments.e2e.ts", "the form of a group"],
   "user/identity-group-section": ["7-environments.e2e.ts", "what is lost with a group"],
 };
-/** Only whoever has their rights from an identity provider's group is asked this; no installation of these tests has one. */
-const NEEDS_A_PROVIDER = "user/person-actions: Keep … as an admin?";
+/** Asked of whoever signs in through an identity provider; no installation of these tests has one. */
+const NEEDS_A_PROVIDER = [
+  "user/person-actions: Keep … as an admin?",
+  "user/person-actions: Remove …'s link to the identity provider?",
+];
 const sources = dialogsOfSources();
 
 type Reader = "stranger" | "member" | "lead" | "admin";
@@ -203,7 +206,7 @@ test("every dialog in the sources is opened by a journey that has axe look at it
   const opened = Object.values(rolesOf()).flatMap(({ dialogs }) =>
     dialogs.flatMap(([, ...list]) => list.map(([dialog]) => dialog)),
   );
-  const known = new Set([...opened, ...Object.keys(ELSEWHERE), NEEDS_A_PROVIDER]);
+  const known = new Set([...opened, ...Object.keys(ELSEWHERE), ...NEEDS_A_PROVIDER]);
   known.delete(NO_DIALOG);
   expect([...known].sort()).toEqual([...sources.keys()].sort());
   for (const [journey, where] of Object.values(ELSEWHERE)) {

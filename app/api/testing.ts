@@ -409,6 +409,11 @@ export const matrix: Record<string, Row> = {
     expected: everybody(201),
     input: async (fixture) => ({ code: fixture.inviteCode, name: "New", password: "correct horse" }),
   },
+  "POST /invitations/join": {
+    // It is for the owner's e-mail; a token joins nothing.
+    expected: signedIn(409, { owner: 200, ownerToken: 403, adminToken: 403 }),
+    input: (fixture) => ({ code: fixture.joinCode }),
+  },
 
   "GET /users": { expected: adminOnly(200) },
   "POST /users/{id}/deactivate": { expected: adminOnly(200), params: colleague },
@@ -418,6 +423,11 @@ export const matrix: Record<string, Row> = {
     expected: signedIn(403, { admin: 200 }),
     params: colleague,
     input: () => ({ isAdmin: true }),
+  },
+  "DELETE /users/{id}/oidc-link": {
+    // Whom the provider vouches for comes into the account: no token removes one.
+    expected: signedIn(403, { admin: 200 }),
+    params: colleague,
   },
   "POST /users/{id}/password-link": {
     // Whoever has the link is that person: no token makes one.
@@ -543,6 +553,8 @@ export type Fixture = {
   proposalId: string;
   inviteCode: string;
   inviteId: string;
+  /** Of an invitation of the owner into the other team. */
+  joinCode: string;
   sampleCode: string;
   passwordCode: string;
   ownerTokenId: string;
@@ -649,6 +661,8 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     teamId: world.team,
     role: "member",
   });
+  const joining = { email: world.member.email, teamId: world.otherTeam, role: "member" } as const;
+  const secondInvite = await createCode(world.system, "invite", 600, joining);
   const sample = await createCode(world.system, "sample", 600, {
     userId: world.colleague.id,
     sessionId: world.admin.sessionId,
@@ -676,6 +690,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     sizeId: (await listSizes(world.admin.ctx)).sizes.find(({ isDefault }) => !isDefault)?.id ?? "",
     inviteCode: invite.code,
     inviteId: invite.id,
+    joinCode: secondInvite.code,
     sampleCode: sample.code,
     passwordCode: password.code,
     ownerTokenId: ownerToken.token.id,

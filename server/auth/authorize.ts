@@ -67,6 +67,8 @@ const rules = {
   "user.set-admin": adminBySession,
   /** Whoever has the link signs in as that person. */
   "user.create-password-link": adminBySession,
+  /** Whom the provider vouches for by that e-mail comes into the account. */
+  "user.unlink-oidc": adminBySession,
   /** One's own, by the current one: a token that got lost guesses no passwords. */
   "user.change-password": bySession,
   /** The link's code is the authority. */
@@ -74,6 +76,8 @@ const rules = {
   "user.invite": teamLeadOrAdmin,
   /** The invitation's code is the authority. */
   "user.accept-invite": anyone,
+  /** The code again, and that it is for the own e-mail. */
+  "user.join-by-invite": bySession,
   "user.open-sample": adminBySession,
   /** The admin's one-time code is the authority. */
   "user.enter-sample": anyone,

@@ -1,10 +1,13 @@
 /** Teams, their people and their quotas. */
 import { z } from "zod";
 import { editedVersion, email, gpuType, instant, milli, teamId, userId, version } from "./common.ts";
+import { typedWord } from "./typed-name.ts";
 
-export const teamName = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "A team's name is a lower-case word: letters, digits and dashes.");
+export const teamName = typedWord({
+  max: 40,
+  also: "-",
+  sentence: "A team's name is a lower-case word: letters a to z, digits and dashes.",
+});
 export const teamRole = z.enum(["lead", "member"]);
 
 /** What a team may borrow of one GPU type, and what it has borrowed. */

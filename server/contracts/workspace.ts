@@ -19,17 +19,14 @@ import {
 } from "./common.ts";
 import { chosenDatasets } from "./dataset.ts";
 import { typedAmount } from "./typed-amount.ts";
+import { typedName } from "./typed-name.ts";
 import { chosenSize, workspaceSize } from "./workspace-size.ts";
 
-export const workspaceName = z
-  .string()
-  .trim()
-  .min(1, "A name is needed.")
-  .max(60, "A name has at most 60 characters.")
-  .regex(
-    /^[\p{L}\p{N}][\p{L}\p{N} ._-]*$/u,
-    "A name starts with a letter or digit; spaces, dots, dashes and _ may follow.",
-  );
+export const workspaceName = typedName({
+  max: 60,
+  also: " ._-",
+  sentence: "A name starts with a letter or digit; spaces, dots, dashes and _ may follow.",
+});
 
 /**
  * How a workspace comes to a GPU: `never`, `ask` (somebody runs `%gpu attach`), or `first-use` (the first GPU work

@@ -23,7 +23,7 @@ import { poolSight } from "#server/services/gpu-server/pool-sight.ts";
 import { queue } from "#server/services/gpu-server/queue.ts";
 import { MOST_IDLE_DAYS, mostIdle, mostIdleFrom } from "#server/services/utilisation/most-idle.ts";
 import { recentWaitP95 } from "#server/services/utilisation/recent-wait.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { load, loadFrom, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
 
 export const metadata = { title: "Pool" };
@@ -45,9 +45,9 @@ export default async function PoolPage({ searchParams }: Props) {
   const after = gpuServerId.safeParse(asked.after).data;
   const { isAdmin, teams: led } = await load(() => ledTeams(ctx));
   const whose = isAdmin ? undefined : led.map(({ id }) => id);
-  const [pool, waiting, idle, waitP95] = await load(() =>
+  const [pool, waiting, idle, waitP95] = await loadFrom(after, (from) =>
     Promise.all([
-      map(ctx, { search, after }),
+      map(ctx, { search, after: from }),
       queue(ctx, { limit: FIRST_WAITING }),
       mostIdle(ctx, 5, whose),
       recentWaitP95(ctx, whose),

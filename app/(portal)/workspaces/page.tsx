@@ -9,7 +9,7 @@ import { WorkspaceTable } from "#components/workspace/workspace-table.tsx";
 import { workspaceId } from "#server/contracts/common.ts";
 import { status } from "#server/services/setup/status.ts";
 import { list } from "#server/services/workspace/list.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { loadFrom, pageContext } from "../../page-context.ts";
 import { launchAgain } from "./launch-again.ts";
 
 export const metadata = { title: "Workspaces" };
@@ -25,11 +25,11 @@ export default async function WorkspacesPage({ searchParams }: Props) {
   const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
   const search = one("search").slice(0, 100);
   const after = workspaceId.safeParse(asked.after).data;
-  const [{ workspaces: mine }, { workspaces: shared }, others, setup] = await load(() =>
+  const [{ workspaces: mine }, { workspaces: shared }, others, setup] = await loadFrom(after, (from) =>
     Promise.all([
       list(ctx, { scope: "mine", limit: 200 }),
       list(ctx, { scope: "shared", limit: 200 }),
-      list(ctx, { scope: "others", search, limit: PAGE, after }),
+      list(ctx, { scope: "others", search, limit: PAGE, after: from }),
       status(ctx),
     ]),
   );
