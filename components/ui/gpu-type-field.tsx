@@ -47,7 +47,8 @@ export function GpuTypeField({
           onChange={({ target }) => onChange(target.value.trim())}
           hint={
             <span className="text-warn">
-              The pool has no GPU of this type. Nobody can borrow one until a server with it joins under exactly this name.
+              The pool has no GPU of this type. Nobody can borrow one until a server with it joins under exactly this
+              name.
             </span>
           }
           error={error}

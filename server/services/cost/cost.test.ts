@@ -11,9 +11,9 @@ import { makeWorkspace, makeWorld, type World } from "#server/services/testing.t
 import { closeMonth } from "./close-month.ts";
 import { monthOf, monthSpan } from "./month.ts";
 import { prices } from "./prices.ts";
+import { removePrice } from "./remove-price.ts";
 import { report } from "./report.ts";
 import { rows } from "./rows.ts";
-import { removePrice } from "./remove-price.ts";
 import { setPrice } from "./set-price.ts";
 import { splitCents } from "./split.ts";
 import { waste, rowsOf as wasteRowsOf } from "./waste.ts";

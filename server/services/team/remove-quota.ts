@@ -42,8 +42,7 @@ export async function removeQuota(ctx: Context, raw: RemoveQuotaInput): Promise<
     const open = or(eq(quotaRequests.state, "asked"), gt(quotaRequests.endsAt, now));
     await tx.db.delete(quotaRequests).where(and(of(quotaRequests), open));
     await tx.db.delete(quotas).where(ofQuota);
-    const { teamId: _, version: __, ...detail } = before;
-    await audit(tx, { action: "team.remove-quota", subject: teamId, teamId, detail: { gpuType, before: detail } });
+    await audit(tx, { action: "team.remove-quota", subject: teamId, teamId, detail: { gpuType, before } });
     await notify(tx.db, "pool", teamId);
     await advanceQueue(tx, gpuType);
     return await get(tx, { id: teamId });
@@ -52,10 +51,7 @@ export async function removeQuota(ctx: Context, raw: RemoveQuotaInput): Promise<
 
 async function refuseInUse(tx: Context, team: { id: string; name: string }, gpuType: string): Promise<void> {
   const [held, waiting] = await Promise.all([
-    tx.db.$count(
-      leases,
-      and(eq(leases.teamId, team.id), eq(leases.gpuType, gpuType), ne(leases.state, "ended")),
-    ),
+    tx.db.$count(leases, and(eq(leases.teamId, team.id), eq(leases.gpuType, gpuType), ne(leases.state, "ended"))),
     tx.db.$count(
       leaseRequests,
       and(eq(leaseRequests.teamId, team.id), eq(leaseRequests.gpuType, gpuType), eq(leaseRequests.state, "queued")),

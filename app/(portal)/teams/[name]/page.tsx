@@ -59,18 +59,19 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
   const mayInvite = isAllowed(ctx.principal, "user.invite", { teamId: team.id });
-  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved, poolTypes] = await load(() =>
-    Promise.all([
-      teamLeases(ctx, { id: team.id }),
-      teamQueue(ctx, { id: team.id }),
-      readBudget(ctx, { id: team.id }),
-      listQuotaRequests(ctx),
-      readPolicy(ctx, { id: team.id }),
-      readEgressPolicy(ctx, { id: team.id }),
-      listCalendars(ctx),
-      listReservations(ctx),
-      inPool(ctx),
-    ]),
+  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved, poolTypes] = await load(
+    () =>
+      Promise.all([
+        teamLeases(ctx, { id: team.id }),
+        teamQueue(ctx, { id: team.id }),
+        readBudget(ctx, { id: team.id }),
+        listQuotaRequests(ctx),
+        readPolicy(ctx, { id: team.id }),
+        readEgressPolicy(ctx, { id: team.id }),
+        listCalendars(ctx),
+        listReservations(ctx),
+        inPool(ctx),
+      ]),
   );
   const { invitations } = mayInvite ? await load(() => listInvitations(ctx, { teamId: team.id })) : { invitations: [] };
   const more = asked.requests.filter((request) => request.teamId === team.id);
