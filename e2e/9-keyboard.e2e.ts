@@ -258,7 +258,7 @@ test("a team is made, gets a quota whose effect is shown first, and one of its p
   await expect(page.getByRole("heading", { level: 1, name: `Team ${team}` })).toBeVisible();
   await keys.press(button("Add GPU type"));
   const dialog = page.getByRole("dialog");
-  await keys.write(dialog.getByLabel("GPU type"), "soft");
+  await expect(dialog.getByLabel("GPU type")).toHaveValue("soft");
   await keys.write(dialog.getByLabel("Guaranteed"), "0.25");
   await keys.write(dialog.getByLabel("Limit"), "0.5");
   await expect(dialog.getByText("guaranteed to nobody", { exact: false })).toBeVisible();
@@ -393,7 +393,7 @@ test("a GPU type gets a price, and a month that is over is closed", async () => 
   await page.goto("/costs");
   await keys.press(button(/ the price of soft$/));
   await keys.write(page.getByRole("dialog").getByLabel("Amount"), "2.15");
-  await keys.press(inDialog("Save"));
+  await keys.press(inDialog("Save price"));
   await closed();
   await expect(page.getByRole("region", { name: "Hardware" })).toContainText("2.15");
   expect(await download("Download as CSV")).toMatch(/^[^\r\n]*hours/i);

@@ -313,6 +313,11 @@ export const matrix: Record<string, Row> = {
     params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
     input: () => ({ guaranteedMilli: 500, limitMilli: 2000 }),
   },
+  // The team holds a GPU of this type.
+  "DELETE /teams/{id}/quotas/{type}": {
+    expected: adminOnly(409),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+  },
   "PUT /teams/{id}/quotas/{type}/windows": {
     expected: adminOnly(200),
     params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
@@ -531,6 +536,8 @@ export const matrix: Record<string, Row> = {
     params: () => ({ type: "soft" }),
     input: () => ({ basis: "hour", amount: 2.5 }),
   },
+  // It has none.
+  "DELETE /costs/prices/{type}": { expected: adminOnly(404), params: () => ({ type: "soft" }) },
   "POST /costs/months/{month}/close": { expected: adminOnly(200), params: () => ({ month: "2020-01" }) },
   "GET /audit": { expected: adminOnly(200) },
   "GET /live": { expected: signedIn(200), input: () => ({ topics: "workspace,lease" }) },

@@ -11,6 +11,7 @@ import { QuotaBar } from "./quota-bar.tsx";
 /** Teams by GPU types, each with its quota to edit; what is guaranteed to nobody stands below. */
 export function QuotaMatrix({ teams, pool }: Pick<TeamList, "teams" | "pool">) {
   const quotaOf = (team: TeamSummary, gpuType: string) => team.quotas.find((quota) => quota.gpuType === gpuType);
+  const inPool = pool.filter(({ capacityMilli }) => capacityMilli > 0).map(({ gpuType }) => gpuType);
   const columns: Column<TeamSummary>[] = [
     {
       id: "team",
@@ -50,7 +51,14 @@ export function QuotaMatrix({ teams, pool }: Pick<TeamList, "teams" | "pool">) {
       header: "Add",
       quiet: true,
       align: "right",
-      cell: (team) => <EditQuota short teamId={team.id} teamName={team.name} />,
+      cell: (team) => (
+        <EditQuota
+          short
+          teamId={team.id}
+          teamName={team.name}
+          types={inPool.filter((gpuType) => quotaOf(team, gpuType) === undefined)}
+        />
+      ),
     },
   ];
   return (

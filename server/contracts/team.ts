@@ -88,6 +88,9 @@ export const setQuotaInput = z.strictObject({
 });
 export type SetQuotaInput = z.input<typeof setQuotaInput>;
 
+export const removeQuotaInput = z.strictObject({ teamId, gpuType, version: editedVersion });
+export type RemoveQuotaInput = z.input<typeof removeQuotaInput>;
+
 /** Somebody's lease or request, as an admin sees it in what an edit would do. */
 const affected = z.strictObject({ who: z.string(), teamName: z.string(), milli: z.int() });
 

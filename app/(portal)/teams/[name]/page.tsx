@@ -27,6 +27,7 @@ import { InvitePerson } from "#components/user/invite-person.tsx";
 import { isAllowed } from "#server/auth/authorize.ts";
 import { env } from "#server/env.ts";
 import { list as listCalendars } from "#server/services/calendar/list.ts";
+import { inPool } from "#server/services/gpu-type/in-pool.ts";
 import { teamLeases } from "#server/services/lease/team-leases.ts";
 import { teamQueue } from "#server/services/lease/team-queue.ts";
 import { list as listQuotaRequests } from "#server/services/quota-request/list.ts";
@@ -58,17 +59,19 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
   const mayInvite = isAllowed(ctx.principal, "user.invite", { teamId: team.id });
-  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved] = await load(() =>
-    Promise.all([
-      teamLeases(ctx, { id: team.id }),
-      teamQueue(ctx, { id: team.id }),
-      readBudget(ctx, { id: team.id }),
-      listQuotaRequests(ctx),
-      readPolicy(ctx, { id: team.id }),
-      readEgressPolicy(ctx, { id: team.id }),
-      listCalendars(ctx),
-      listReservations(ctx),
-    ]),
+  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved, poolTypes] = await load(
+    () =>
+      Promise.all([
+        teamLeases(ctx, { id: team.id }),
+        teamQueue(ctx, { id: team.id }),
+        readBudget(ctx, { id: team.id }),
+        listQuotaRequests(ctx),
+        readPolicy(ctx, { id: team.id }),
+        readEgressPolicy(ctx, { id: team.id }),
+        listCalendars(ctx),
+        listReservations(ctx),
+        inPool(ctx),
+      ]),
   );
   const { invitations } = mayInvite ? await load(() => listInvitations(ctx, { teamId: team.id })) : { invitations: [] };
   const more = asked.requests.filter((request) => request.teamId === team.id);
@@ -111,13 +114,21 @@ export default async function TeamPage({ params, searchParams }: Props) {
                 {...(wanted > 0 && { initialGpus: wanted })}
               />
             )}
-            {may("team.set-quota") && <EditQuota teamId={team.id} teamName={team.name} />}
+            {may("team.set-quota") && (
+              <EditQuota
+                teamId={team.id}
+                teamName={team.name}
+                types={poolTypes.filter((gpuType) => team.quotas.every((quota) => quota.gpuType !== gpuType))}
+              />
+            )}
           </>
         }
       >
         {team.quotas.length === 0 ? (
           <EmptyState title="No quota yet">
-            Without one the team may borrow nothing. An admin adds a GPU type.
+            {may("team.set-quota")
+              ? "The team can borrow no GPU. Add a GPU type to give it a quota."
+              : "The team can borrow no GPU. Ask an admin to give it a quota."}
           </EmptyState>
         ) : (
           <div className="flex flex-col gap-3">
@@ -162,7 +173,9 @@ export default async function TeamPage({ params, searchParams }: Props) {
         </Section>
       )}
       <Section title="Who holds what">
-        {leases.length === 0 ? (
+        {leases.length === 0 && team.quotas.length === 0 ? (
+          <EmptyState title="Nobody holds a GPU now">The team can borrow GPUs once it has a quota.</EmptyState>
+        ) : leases.length === 0 ? (
           <EmptyState title="Nobody holds a GPU now">
             The whole quota of the team is free: <code>%gpu attach 0.5</code> in a notebook borrows half a GPU.
           </EmptyState>
