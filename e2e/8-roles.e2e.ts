@@ -31,6 +31,7 @@ const stranger = { email: `stranger-${run}@example.test`, name: `Stranger ${run}
 const guest = `guest-${run}@example.test`;
 const dataset = `words-${run}`;
 const workspace = `roles ${run}`;
+const removed = `removed ${run}`;
 
 let admin: APIRequestContext;
 /** The workspace's page. */
@@ -57,10 +58,17 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
       email: member.email,
       pages: [...EVERYBODYS, ...tabs],
       dialogs: [
-        ["/workspaces", ["shell/bell", /^Notices/], ["shell/command-list", "Go to (Ctrl-K)"]],
+        [
+          "/workspaces",
+          ["shell/bell", /^Notices/],
+          ["shell/command-list", "Go to (Ctrl-K)"],
+          ["workspace/removed-table: Restore …", `Restore ${removed}`],
+          ["workspace/removed-table: Delete the files of …?", `Delete ${removed} now`],
+        ],
         [
           at,
           ["workspace/workspace-actions", ofWorkspace("Stop"), ofWorkspace("Restart")],
+          ["workspace/rename-workspace", ofWorkspace("Rename")],
           ["workspace/duplicate-workspace", ofWorkspace("Duplicate")],
           ["workspace/remove-workspace", ofWorkspace("Remove")],
         ],
@@ -235,6 +243,8 @@ test.beforeAll(async ({ installation }) => {
 
   const own = await signInByApi(portalUrl, member.email);
   await change(own, "post", "/access-tokens", { name: "reader" });
+  const { id: removedId } = await launchByApi(own, removed);
+  await change(own, "delete", `/workspaces/${removedId}`);
   const { id } = await launchByApi(own, workspace);
   at = `/workspaces/${id}`;
   await change(own, "put", `${at}/variables/EPOCHS`, { value: "20" });

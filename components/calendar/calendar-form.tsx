@@ -10,6 +10,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, FormError } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { useUnsavedChanges } from "#components/ui/unsaved.ts";
 import { useEdit } from "#components/use-edit.ts";
 import { usePreview } from "#components/use-preview.ts";
 import type { PackingProof } from "#server/contracts/sharing.ts";
@@ -56,6 +57,7 @@ export function CalendarForm<W extends Window>({
   const router = useRouter();
   const toast = useToast();
   const [windows, setWindows] = useState(saved);
+  useUnsavedChanges(windows !== saved);
   const [wrong, setWrong] = useState<string>();
   const { preview: proof, ask } = usePreview<PackingProof>();
   const { pending, error, run, ...edit } = useEdit<unknown>([], version);

@@ -77,6 +77,8 @@ export const workspaceView = z.strictObject({
   stopsAt: instant.nullable(),
   /** When it is started again on another machine, because the one that it runs on is being emptied. */
   movesAt: instant.nullable(),
+  /** Days for which its files are kept when it is removed; 0: they are deleted at once. */
+  filesKeptDays: z.int(),
   /** Leases that have not ended. */
   leases: z.array(
     z.strictObject({
