@@ -398,6 +398,10 @@ export const matrix: Record<string, Row> = {
     params: () => ({ id: `qrq-${"a".repeat(26)}` }),
     input: () => ({ approve: true }),
   },
+  "POST /quota-requests/{id}/end": {
+    expected: signedIn(403, { admin: 404, adminToken: 404 }),
+    params: () => ({ id: `qrq-${"a".repeat(26)}` }),
+  },
   "POST /teams/{id}/members": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     params: team,
