@@ -111,6 +111,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
         ["/queue", ["lease/explain-request", explains]],
         [
           "/teams/demo",
+          ["team/end-increase", `End the increase of ${member.name}`],
           ["user/invitation-form", "Invite"],
           ["team/quota-request-form", "Request more"],
           ["reservation/cancel-reservation", /^Cancel the reservation/],
@@ -243,6 +244,11 @@ test.beforeAll(async ({ installation }) => {
 
   const own = await signInByApi(portalUrl, member.email);
   await change(own, "post", "/access-tokens", { name: "reader" });
+  // Approved for later, so that nothing of it holds during these tests.
+  const increase = { teamId: team, gpuType: "soft", limitMilli: 500, reason: "a class" };
+  const later = { startsAt: "2099-01-06T10:00:00Z", endsAt: "2099-01-06T12:00:00Z" };
+  const { id: asked } = await change<{ id: string }>(own, "post", "/quota-requests", { ...increase, ...later });
+  await change(admin, "post", `/quota-requests/${asked}/decide`, { approve: true });
   const { id: removedId } = await launchByApi(own, removed);
   await change(own, "delete", `/workspaces/${removedId}`);
   const { id } = await launchByApi(own, workspace);

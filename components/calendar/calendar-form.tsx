@@ -98,7 +98,7 @@ export function CalendarForm<W extends Window>({
             const words = `${group.when}: ${group.windows[0] ? text(group.windows[0]) : ""}`;
             return (
               <li
-                key={`${index} ${words}`}
+                key={group.key}
                 className="flex items-center justify-between gap-3 border-b border-line py-0.5 text-sm"
               >
                 <span>

@@ -64,7 +64,7 @@ export function overlapping<W extends Window>(windows: readonly W[]): ReadonlySe
 }
 
 /** Windows of the same hours and the same meaning, told as one line; the same one twice is two lines. */
-export type Group<W extends Window> = { when: string; windows: W[] };
+export type Group<W extends Window> = { key: string; when: string; windows: W[] };
 
 export function groupsOf<W extends Window>(windows: readonly W[], meaning: (window: W) => string): Group<W>[] {
   const groups = new Map<string, W[]>();
@@ -75,7 +75,7 @@ export function groupsOf<W extends Window>(windows: readonly W[], meaning: (wind
     while (!takes(key)) key += " again";
     groups.set(key, [...(groups.get(key) ?? []), window]);
   }
-  return [...groups.values()].map((same) => ({ when: whenOf(same), windows: same }));
+  return [...groups].map(([key, same]) => ({ key, when: whenOf(same), windows: same }));
 }
 
 function whenOf(same: readonly Window[]): string {

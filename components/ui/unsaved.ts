@@ -1,13 +1,13 @@
 "use client";
 
-import { createContext, type SyntheticEvent, useContext, useEffect, useMemo } from "react";
+import { createContext, type SyntheticEvent, useContext, useEffect, useState } from "react";
 
 type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 
 const isControl = (target: EventTarget): target is Control =>
   target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
 
-const valueOf = (control: Control) =>
+const heldBy = (control: Control) =>
   control instanceof HTMLInputElement && (control.type === "checkbox" || control.type === "radio")
     ? String(control.checked)
     : control.value;
@@ -29,28 +29,31 @@ export function useUnsavedChanges(changed: boolean): void {
  * for the first time. What was typed and taken back is no change.
  */
 export function useEdits() {
-  return useMemo(() => {
-    const before = new WeakMap<Control, string>();
-    const edited = new Set<Control>();
-    let marked = false;
-    const remember = ({ target }: SyntheticEvent) => {
-      if (isControl(target) && !before.has(target)) before.set(target, valueOf(target));
-    };
-    const note = ({ target }: SyntheticEvent) => {
-      if (isControl(target)) edited.add(target);
-    };
-    return {
-      listeners: {
-        onFocusCapture: remember,
-        onPointerDownCapture: remember,
-        onInputCapture: note,
-        onChangeCapture: note,
-      },
-      mark: (changed: boolean) => {
-        marked = changed;
-      },
-      areUnsaved: () =>
-        marked || [...edited].some((control) => control.isConnected && valueOf(control) !== before.get(control)),
-    };
-  }, []);
+  const [edits] = useState(followEdits);
+  return edits;
+}
+
+function followEdits() {
+  const before = new WeakMap<Control, string>();
+  const edited = new Set<Control>();
+  let marked = false;
+  const remember = ({ target }: SyntheticEvent) => {
+    if (isControl(target) && !before.has(target)) before.set(target, heldBy(target));
+  };
+  const note = ({ target }: SyntheticEvent) => {
+    if (isControl(target)) edited.add(target);
+  };
+  return {
+    listeners: {
+      onFocusCapture: remember,
+      onPointerDownCapture: remember,
+      onInputCapture: note,
+      onChangeCapture: note,
+    },
+    mark: (changed: boolean) => {
+      marked = changed;
+    },
+    areUnsaved: () =>
+      marked || [...edited].some((control) => control.isConnected && heldBy(control) !== before.get(control)),
+  };
 }
