@@ -31,6 +31,7 @@ const stranger = { email: `stranger-${run}@example.test`, name: `Stranger ${run}
 const guest = `guest-${run}@example.test`;
 const dataset = `words-${run}`;
 const workspace = `roles ${run}`;
+const removed = `removed ${run}`;
 
 let admin: APIRequestContext;
 /** The workspace's page. */
@@ -57,10 +58,17 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
       email: member.email,
       pages: [...EVERYBODYS, ...tabs],
       dialogs: [
-        ["/workspaces", ["shell/bell", /^Notices/], ["shell/command-list", "Go to (Ctrl-K)"]],
+        [
+          "/workspaces",
+          ["shell/bell", /^Notices/],
+          ["shell/command-list", "Go to (Ctrl-K)"],
+          ["workspace/removed-table: Restore …", `Restore ${removed}`],
+          ["workspace/removed-table: Delete the files of …?", `Delete ${removed} now`],
+        ],
         [
           at,
           ["workspace/workspace-actions", ofWorkspace("Stop"), ofWorkspace("Restart")],
+          ["workspace/rename-workspace", ofWorkspace("Rename")],
           ["workspace/duplicate-workspace", ofWorkspace("Duplicate")],
           ["workspace/remove-workspace", ofWorkspace("Remove")],
         ],
@@ -103,6 +111,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
         ["/queue", ["lease/explain-request", explains]],
         [
           "/teams/demo",
+          ["team/end-increase", `End the increase of ${member.name}`],
           ["user/invitation-form", "Invite"],
           ["team/quota-request-form", "Request more"],
           ["reservation/cancel-reservation", /^Cancel the reservation/],
@@ -238,6 +247,13 @@ test.beforeAll(async ({ installation }) => {
 
   const own = await signInByApi(portalUrl, member.email);
   await change(own, "post", "/access-tokens", { name: "reader" });
+  // Approved for later, so that nothing of it holds during these tests.
+  const increase = { teamId: team, gpuType: "soft", limitMilli: 500, reason: "a class" };
+  const later = { startsAt: "2099-01-06T10:00:00Z", endsAt: "2099-01-06T12:00:00Z" };
+  const { id: asked } = await change<{ id: string }>(own, "post", "/quota-requests", { ...increase, ...later });
+  await change(admin, "post", `/quota-requests/${asked}/decide`, { approve: true });
+  const { id: removedId } = await launchByApi(own, removed);
+  await change(own, "delete", `/workspaces/${removedId}`);
   const { id } = await launchByApi(own, workspace);
   at = `/workspaces/${id}`;
   await change(own, "put", `${at}/variables/EPOCHS`, { value: "20" });

@@ -223,7 +223,7 @@ test("a colleague is invited into a workspace, becomes an editor, and is taken o
   await expect(row).toHaveCount(0);
 });
 
-test("a workspace is duplicated, the arrows go from row to row, and the duplicate is removed with all that is in it", async () => {
+test("a workspace is duplicated, the arrows go from row to row, and the duplicate is removed, then deleted with all that is in it", async () => {
   await page.goto(at);
   await keys.pick(button(`More for ${workspace}`), item("Duplicate"));
   await keys.write(page.getByRole("dialog").getByLabel("Name"), `copy ${run}`);
@@ -244,10 +244,15 @@ test("a workspace is duplicated, the arrows go from row to row, and the duplicat
   await expectMenusToKeepArrows(menus.first(), menus.last());
   await page.goto(copy);
   await keys.pick(button(`More for copy ${run}`), item("Remove"));
-  await expect(page.getByRole("dialog")).toContainText("All of its files and installed packages are deleted");
+  await expect(page.getByRole("dialog")).toContainText("Files and installed packages are kept for 7 days");
+  await keys.write(page.getByRole("dialog").getByLabel(`Type "copy ${run}" to confirm`), `copy ${run}`);
   await keys.press(inDialog("Remove workspace"));
   await expect(page).toHaveURL(/\/workspaces$/);
   await expect(page.getByRole("link", { name: `copy ${run}` })).toHaveCount(0, { timeout: 60_000 });
+  await keys.press(button(`Delete copy ${run} now`));
+  await keys.write(page.getByRole("dialog").getByLabel(`Type "copy ${run}" to confirm`), `copy ${run}`);
+  await keys.press(inDialog("Delete files"));
+  await expect(button(`Delete copy ${run} now`)).toHaveCount(0);
 });
 
 test("a team is made, gets a quota whose effect is shown first, and one of its people leads it", async () => {

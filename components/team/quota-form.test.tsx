@@ -9,6 +9,7 @@ vi.mock("next/navigation", () => ({ useRouter: () => ({ refresh: () => undefined
 
 const quota: QuotaView = {
   ...{ gpuType: "soft", guaranteedMilli: 500, guaranteedNowMilli: 500, limitMilli: 1000, usedMilli: 0, version: 7 },
+  increases: [],
   ...{ weight: 1, priority: 0, personMilli: null, largestMilli: null, budgetMilliHours: null },
 };
 const effects: QuotaEffects = {

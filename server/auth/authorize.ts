@@ -148,6 +148,9 @@ const rules = {
   "workspace.start": user((p, r) => (isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   "workspace.stop": user((p, r) => ownerLeadOrAdmin(p, r) || isEditor(p, r)),
   "workspace.remove": ownerLeadOrAdmin,
+  "workspace.restore": ownerLeadOrAdmin,
+  /** The files of a removed workspace, before their time. */
+  "workspace.delete-files": ownerLeadOrAdmin,
   "workspace.restart": user((p, r) => (isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   "workspace.duplicate": ownerInTeam,
   /** Its files and notebooks, and a later stop. */
@@ -156,7 +159,7 @@ const rules = {
   "workspace.run-code": user(
     (p, r) => p.sessionId !== undefined && ((isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   ),
-  /** Settings, variables, and who collaborates. */
+  /** Name, settings, variables, and who collaborates. */
   "workspace.change": owner,
   /** Who may take a collaborator out again; nobody but the owner invites one. */
   "workspace.unshare": ownerLeadOrAdmin,

@@ -277,3 +277,5 @@ export const askQuotaInput = z
 export type AskQuotaInput = z.input<typeof askQuotaInput>;
 export const decideQuotaInput = z.strictObject({ id: quotaRequestId, approve: z.boolean() });
 export type DecideQuotaInput = z.input<typeof decideQuotaInput>;
+export const endQuotaRequestInput = z.strictObject({ id: quotaRequestId });
+export type EndQuotaRequestInput = z.input<typeof endQuotaRequestInput>;

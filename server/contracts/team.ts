@@ -17,6 +17,8 @@ export const quotaView = z.strictObject({
   /** What is guaranteed now: less while servers are away, more with a calendar or a reservation. */
   guaranteedNowMilli: milli,
   limitMilli: milli,
+  /** Approved increases that hold now, on top of guarantee and limit; the first to end comes first. */
+  increases: z.array(z.strictObject({ guaranteedMilli: milli, limitMilli: milli, endsAt: instant })),
   weight: z.int(),
   priority: z.int(),
   /** The most that one person may hold at once; null: no ceiling. */

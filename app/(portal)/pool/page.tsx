@@ -6,6 +6,7 @@ import { type MapShows, mapRecord } from "#components/pool/map-record.ts";
 import { MostIdle } from "#components/pool/most-idle.tsx";
 import { PoolFigures } from "#components/pool/pool-figures.tsx";
 import { PoolTypes } from "#components/pool/pool-types.tsx";
+import { PoolUse } from "#components/pool/pool-use.tsx";
 import { ServerCard } from "#components/pool/server-card.tsx";
 import { MapLegend, ServerMap } from "#components/pool/server-map.tsx";
 import { type TeamKey, teamKey } from "#components/pool/team-key.ts";
@@ -119,6 +120,8 @@ export default async function PoolPage({ searchParams }: Props) {
           />
         </>
       )}
+      {/* What was free is told to admins alone. */}
+      {isAdmin && <PoolUse />}
       <Section
         title="Queue"
         detail={isAdmin ? undefined : "Of your teams; their places are among all who wait"}
@@ -132,7 +135,7 @@ export default async function PoolPage({ searchParams }: Props) {
       >
         {waiting.rows.length === 0 ? (
           <EmptyState title={isAdmin ? "Nobody waits" : "Nobody of your teams waits"}>
-            Requests that will fit when something ends stand here with their reason.
+            Waiting requests appear here, with the reason.
           </EmptyState>
         ) : (
           <QueueTable rows={waiting.rows.map((request) => ({ ...request, canLeave: true }))} />

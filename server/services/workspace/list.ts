@@ -40,7 +40,8 @@ function visibleTo(principal: Extract<Context["principal"], { kind: "user" }>, s
   if (scope === "mine") return own;
   const shared = sql`${roleOf(principal)} is not null`;
   if (scope === "shared") return shared;
-  const others = ne(workspaces.ownerId, principal.userId);
+  // One that is shared with whoever asks is listed there alone.
+  const others = and(ne(workspaces.ownerId, principal.userId), sql`${roleOf(principal)} is null`);
   if (principal.isAdmin) return scope === "others" ? others : undefined;
   const led = Object.entries(principal.teams).flatMap(([teamId, role]) => (role === "lead" ? [teamId] : []));
   const inLed = led.length === 0 ? sql`false` : inArray(workspaces.teamId, led);

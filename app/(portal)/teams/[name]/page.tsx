@@ -16,7 +16,7 @@ import { EditQuota } from "#components/team/edit-quota.tsx";
 import { EgressCard } from "#components/team/egress-card.tsx";
 import { MemberTable } from "#components/team/member-table.tsx";
 import { PolicyCard } from "#components/team/policy-card.tsx";
-import { QuotaBar } from "#components/team/quota-bar.tsx";
+import { limitNow, QuotaBar } from "#components/team/quota-bar.tsx";
 import { QuotaRequestTable } from "#components/team/quota-request-table.tsx";
 import { RequestMore } from "#components/team/request-more.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -25,6 +25,8 @@ import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { InvitationTable } from "#components/user/invitation-table.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { isAllowed } from "#server/auth/authorize.ts";
+import type { QuotaRequestView } from "#server/contracts/sharing.ts";
+import type { QuotaView } from "#server/contracts/team.ts";
 import { env } from "#server/env.ts";
 import { list as listCalendars } from "#server/services/calendar/list.ts";
 import { inPool } from "#server/services/gpu-type/in-pool.ts";
@@ -59,7 +61,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
   const mayInvite = isAllowed(ctx.principal, "user.invite", { teamId: team.id });
-  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved, poolTypes] = await load(
+  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved, capacity] = await load(
     () =>
       Promise.all([
         teamLeases(ctx, { id: team.id }),
@@ -118,7 +120,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
               <EditQuota
                 teamId={team.id}
                 teamName={team.name}
-                types={poolTypes.filter((gpuType) => team.quotas.every((quota) => quota.gpuType !== gpuType))}
+                types={[...capacity.keys()].filter((gpuType) => team.quotas.every((quota) => quota.gpuType !== gpuType))}
               />
             )}
           </>
@@ -141,7 +143,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
                 <QuotaBar quota={quota} />
                 {quota.personMilli !== null && (
                   <p className="figures mt-1.5 text-sm text-ink-2">
-                    One person at most: {formatAmount(quota.personMilli)} {quota.gpuType} at once
+                    Limit per person: {formatAmount(quota.personMilli)} {quota.gpuType}
                   </p>
                 )}
               </Card>
@@ -152,7 +154,11 @@ export default async function TeamPage({ params, searchParams }: Props) {
       {more.length > 0 && (
         <Section title="Requests for more" detail="On top of the quota while they last">
           <QuotaRequestTable
-            requests={more.map((request) => ({ ...request, who: nameOf(request.userId) }))}
+            requests={more.map((request) => ({
+              ...request,
+              who: nameOf(request.userId),
+              beyondPool: beyondPool(request, team.quotas, capacity),
+            }))}
             mayDecide={may("quota-request.decide")}
           />
         </Section>
@@ -271,4 +277,18 @@ export default async function TeamPage({ params, searchParams }: Props) {
       )}
     </>
   );
+}
+
+/** Said where limit and increase together are more than there is, and more helps nobody. */
+function beyondPool(
+  { gpuType, limitMilli, state }: QuotaRequestView,
+  quotas: readonly QuotaView[],
+  capacity: ReadonlyMap<string, number>,
+): string | undefined {
+  const quota = quotas.find((one) => one.gpuType === gpuType);
+  if (quota === undefined || state === "refused") return undefined;
+  // One that is approved and holds is among the increases.
+  const sum = state === "approved" ? limitNow(quota) : limitNow(quota) + limitMilli;
+  const there = capacity.get(gpuType) ?? 0;
+  return sum > there ? `limit ${formatAmount(sum)}, the pool has ${formatAmount(there)}` : undefined;
 }
