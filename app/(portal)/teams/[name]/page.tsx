@@ -120,7 +120,9 @@ export default async function TeamPage({ params, searchParams }: Props) {
               <EditQuota
                 teamId={team.id}
                 teamName={team.name}
-                types={[...capacity.keys()].filter((gpuType) => team.quotas.every((quota) => quota.gpuType !== gpuType))}
+                types={[...capacity.keys()].filter((gpuType) =>
+                  team.quotas.every((quota) => quota.gpuType !== gpuType),
+                )}
               />
             )}
           </>
