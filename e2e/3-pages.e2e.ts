@@ -223,7 +223,7 @@ test("what did nothing is told in hours and money, and as a file", async () => {
   await expect(page).toHaveURL(/by=person/);
   const file = await page.getByRole("link", { name: "Download as CSV" }).getAttribute("href");
   const answer = await page.request.get(file ?? "");
-  expect(await answer.text()).toMatch(/^person,id,within,held GPU-hours,idle GPU-hours,/);
+  expect(await answer.text()).toMatch(/^\uFEFFperson,id,team,held GPU-hours,idle GPU-hours,/);
 });
 
 test("what works here is found from one's GPUs", async () => {
@@ -422,7 +422,7 @@ test("a device is drained after it is said whom that concerns, and takes leases 
   await expectAccessible(page, "the drain of a device");
   await dialog.getByRole("button", { name: "Drain device" }).click();
   await expect(dialog).toHaveCount(0);
-  await page.getByRole("button", { name: "soft-0 takes leases again" }).click();
+  await page.getByRole("button", { name: "Take leases again: soft-0" }).click();
   await expect(page.getByRole("button", { name: "Drain soft-0" })).toBeVisible();
 });
 

@@ -140,7 +140,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
         ["/teams", ["team/new-team", "New team"]],
         [
           "/teams/demo",
-          ["team/quota-form", "Add GPU type", "Edit soft quota"],
+          ["team/quota-form: Quota of … for …", "Add GPU type", "Edit soft quota"],
           ["team/policy-form", "Edit policy"],
           ["team/egress-form", "Edit outgoing network"],
           ["calendar/calendar-form", "Edit calendar of soft"],
@@ -161,7 +161,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           ["reservation/reservation-form", "Reserve"],
           ["calendar/calendar-form", "Edit calendar of soft"],
         ],
-        ["/costs", ["cost/price-form", / the price of soft$/]],
+        ["/costs", ["cost/price-form: What … costs", / price of soft$/]],
         [`/costs?month=${lastMonth}`, ["cost/close-month", `Close ${lastMonth}`]],
       ],
     },
@@ -177,6 +177,8 @@ const ELSEWHERE: Record<string, [journey: string, where: string]> = {
   "environment/approve-environment": ["7-environments.e2e.ts", "the approval of an environment"],
   "environment/proposal-actions": ["7-environments.e2e.ts", "what is lost when a proposal is taken back"],
   "workspace/update-offer": ["7-environments.e2e.ts", "what an update ends"],
+  "cost/price-form: Remove the price of …?": ["9-keyboard.e2e.ts", "what is lost with a price"],
+  "team/quota-form: Remove the … quota of …?": ["9-keyboard.e2e.ts", "what is lost with a quota"],
   "user/identity-group-form": ["7-environments.e2e.ts", "the form of a group"],
   "user/identity-group-section": ["7-environments.e2e.ts", "what is lost with a group"],
 };

@@ -396,7 +396,7 @@ test("a dataset is registered, described, and removed; its files stay", async ({
 
 test("a GPU type gets a price, and a month that is over is closed", async () => {
   await page.goto("/costs");
-  await keys.press(button(/ the price of soft$/));
+  await keys.press(button(/ price of soft$/));
   await keys.write(page.getByRole("dialog").getByLabel("Amount"), "2.15");
   await keys.press(inDialog("Save price"));
   await closed();
@@ -429,6 +429,28 @@ test("a GPU type gets a price, and a month that is over is closed", async () => 
   );
   expect(await page.evaluate(() => getComputedStyle(document.body).color)).toBe("rgb(20, 25, 27)");
   await page.emulateMedia({ media: null, colorScheme: null });
+});
+
+test("a price is removed", async () => {
+  await page.goto("/costs");
+  await keys.press(button("Change price of soft"));
+  await keys.press(inDialog("Remove price"));
+  await expect(page.getByRole("dialog")).toContainText("Closed months stay as they are.");
+  await expectAccessible(page, "what is lost with a price");
+  await keys.press(inDialog("Remove price"));
+  await closed();
+  await expect(button("Set price of soft")).toBeVisible();
+});
+
+test("a quota is removed", async () => {
+  await page.goto(`/teams/${team}`);
+  await keys.press(button("Edit soft quota"));
+  await keys.press(inDialog("Remove quota"));
+  await expect(page.getByRole("dialog")).toContainText("What it used stays in the accounts.");
+  await expectAccessible(page, "what is lost with a quota");
+  await keys.press(inDialog("Remove quota"));
+  await closed();
+  await expect(button("Edit soft quota")).toHaveCount(0);
 });
 
 test("use is asked for by person and downloaded, for people and over time", async () => {

@@ -8,13 +8,14 @@ const PriceForm = lazy(() => import("./price-form.tsx"));
 /** Opens the form of a GPU type's price. */
 export function EditPrice(props: Omit<ComponentProps<typeof PriceForm>, "onClose">) {
   const { gpuType, price } = props;
+  const label = price ? "Change price" : "Set price";
   return (
     <DialogButton
       size="sm"
-      aria-label={`${price ? "Change" : "Set"} the price of ${gpuType}`}
+      aria-label={`${label} of ${gpuType}`}
       dialog={(close) => <PriceForm {...props} onClose={close} />}
     >
-      {price ? "Change price" : "Set price"}
+      {label}
     </DialogButton>
   );
 }

@@ -67,7 +67,7 @@ function DrainOrOpen({ device: { id, name, drained } }: Props) {
       pending={pending}
       pendingLabel="Opening"
       onClick={() => void open()}
-      aria-label={`${name} takes leases again`}
+      aria-label={`Take leases again: ${name}`}
     >
       Take leases again
     </Button>

@@ -82,7 +82,7 @@ export function QuotaRequestTable({ requests, mayDecide }: { requests: Row[]; ma
             cell: (row: Row) =>
               row.state === "approved" ? (
                 <Button size="sm" onClick={() => setEnding(row)} aria-label={`End the increase of ${row.who}`}>
-                  End early
+                  End
                 </Button>
               ) : row.state === "asked" ? (
                 <span className="inline-flex flex-wrap justify-end gap-2">

@@ -79,7 +79,7 @@ export function RemovedTable({ workspaces, withOwner }: { workspaces: RemovedWor
                   aria-label={`Delete ${workspace.name} now`}
                   onClick={() => setAsking({ what: "delete", workspace })}
                 >
-                  Delete now
+                  Delete
                 </Button>
               </div>
             ),
