@@ -511,4 +511,10 @@ describe("pages for workspaces that cannot be reached", () => {
     const answer = await send(gateway.port, { host: "127.0.0.1:3002", path: "/healthz" });
     expect(answer.status).toBe(200);
   });
+
+  it("keeps idle connections for 95 s", async () => {
+    const headers = { connection: "keep-alive" };
+    const answer = await send(gateway.port, { host: "127.0.0.1:3002", path: "/healthz", headers });
+    expect(answer.headers["keep-alive"]).toBe("timeout=95");
+  });
 });

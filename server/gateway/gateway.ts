@@ -11,6 +11,7 @@ import { systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { keptConnections } from "#server/http/kept-connections.ts";
 import { limitBody } from "#server/http/limit-body.ts";
 import { addressOf, WorkspaceAgent } from "#server/jupyter/endpoint.ts";
 import { listen } from "#server/listen.ts";
@@ -40,7 +41,7 @@ export type Gateway = { port: number; connections: () => number; close: () => Pr
 export async function startGateway(database: OpenDatabase, options: GatewayOptions): Promise<Gateway> {
   const live = createLive(database.sql);
   const handler = new Handler(database, options, new Connections(database.db, live, options.log));
-  const server = createServer({ requestTimeout: 0, keepAliveTimeout: 65_000, noDelay: true }, (request, response) => {
+  const server = createServer({ ...keptConnections, requestTimeout: 0, noDelay: true }, (request, response) => {
     void handler.http(request, response);
   });
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
