@@ -24,7 +24,7 @@ import { Connections } from "./connections.ts";
 import { secretsFrom, setCookie } from "./cookies.ts";
 import { checkOrigin, checkTarget, type GatewayAddress, originOf, workspaceOfHost } from "./hosts.ts";
 import { type Problem, problemHeaders, problemPage } from "./pages.ts";
-import { notAnswering, notRunning, onlyLooking, problemOf } from "./problems.ts";
+import { accessEnded, notAnswering, notRunning, onlyLooking, problemOf } from "./problems.ts";
 import { guardResponse, prepareRequest } from "./proxy-headers.ts";
 import { isReading } from "./reading.ts";
 import { type Admission, admit, enter, workspaceExists } from "./sessions.ts";
@@ -32,6 +32,8 @@ import { type Admission, admit, enter, workspaceExists } from "./sessions.ts";
 /** How long a request waits for the database before it is told to try again. */
 const DATABASE_TIMEOUT_MS = 4_000;
 const ACTIVITY_MS = 60_000;
+/** Where to sign in again. JupyterLab's extension reads it (native/python/data/share/jupyter/labextensions). */
+const SIGN_IN_HEADER = "x-sluice-sign-in";
 
 export type GatewayOptions = GatewayAddress & { portalUrl: string; listen: string; port: number; log: Logger };
 
@@ -156,7 +158,14 @@ class Handler {
   ): Promise<{ target: Target } | { problem: Problem }> {
     checkOrigin(request, originOf(workspaceId, this.#options), kind);
     const secrets = secretsFrom(request.headers.cookie, this.#secure);
-    const admission = await inTime(admit(this.#database.db, workspaceId, secrets));
+    let admission: Admission;
+    try {
+      admission = await inTime(admit(this.#database.db, workspaceId, secrets));
+    } catch (error) {
+      const problem = await this.#problem(error, workspaceId);
+      const isOfLab = kind === "http" && request.url?.startsWith("/api/") === true;
+      return { problem: (isOfLab ? accessEnded(problem) : undefined) ?? problem };
+    }
     const { workspace } = admission;
     const { endpoint, serverToken } = workspace;
     const runs = workspace.desired === "running" && workspace.observed === "running";
@@ -253,15 +262,21 @@ function answerProblem(request: IncomingMessage, response: ServerResponse, probl
     return;
   }
   const sentence = `${problem.title}. ${problem.text}`;
-  // `message` is where JupyterLab looks for words, and it shows them without breaking a line.
-  const lines = problem.text.replaceAll(/(?<=[.:]) /g, "\n");
+  // JupyterLab shows `message`, and breaks no line of it. Its extension of ours links the session's end to the portal.
+  const isSignedOut = problem.code === "unauthenticated";
+  const lines = (isSignedOut ? sentence : problem.text).replaceAll(/(?<=[.:]) /g, "\n");
   const html = (request.headers.accept ?? "").includes("text/html");
   const body = html
     ? problemPage(problem)
     : JSON.stringify({ error: { code: problem.code, message: sentence }, message: lines });
   const type = html ? "text/html; charset=utf-8" : "application/json";
   // What the client still sends is not wanted; the connection is not used again.
-  response.writeHead(problem.status, { ...problemHeaders, "content-type": type, connection: "close" });
+  response.writeHead(problem.status, {
+    ...problemHeaders,
+    "content-type": type,
+    connection: "close",
+    ...(isSignedOut && problem.link && { [SIGN_IN_HEADER]: problem.link.href }),
+  });
   response.end(request.method === "HEAD" ? undefined : body);
 }
 
