@@ -20,6 +20,7 @@ import type { Logger } from "#server/log.ts";
 import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
 import { VERSION } from "#server/version.ts";
 import { within } from "#server/within.ts";
+import { Activity } from "./activity.ts";
 import { Connections } from "./connections.ts";
 import { secretsFrom, setCookie } from "./cookies.ts";
 import { checkOrigin, checkTarget, type GatewayAddress, originOf, workspaceOfHost } from "./hosts.ts";
@@ -31,7 +32,6 @@ import { type Admission, admit, enter, workspaceExists } from "./sessions.ts";
 
 /** How long a request waits for the database before it is told to try again. */
 const DATABASE_TIMEOUT_MS = 4_000;
-const ACTIVITY_MS = 60_000;
 /** Where to sign in again. JupyterLab's extension reads it (native/python/data/share/jupyter/labextensions). */
 const SIGN_IN_HEADER = "x-sluice-sign-in";
 
@@ -75,13 +75,16 @@ class Handler {
   readonly #agent = new WorkspaceAgent({ keepAlive: true, maxFreeSockets: 64 });
   readonly #web: ProxyServer;
   readonly #sockets: ProxyServer;
-  readonly #activity = new Map<string, number>();
+  readonly #activity: Activity;
 
   constructor(database: OpenDatabase, options: GatewayOptions, connections: Connections) {
     this.#database = database;
     this.#options = options;
     this.#secure = options.url.startsWith("https:");
     this.connections = connections;
+    this.#activity = new Activity((id, lastActivityAt) =>
+      database.db.update(workspaces).set({ lastActivityAt }).where(eq(workspaces.id, id)).execute(),
+    );
     // The Host header stays the workspace's own, so that Jupyter's own check of the Origin holds too.
     this.#web = createProxyServer({ changeOrigin: false, xfwd: false, agent: this.#agent });
     this.#web.on("proxyRes", (answer) => guardResponse(answer.headers));
@@ -101,6 +104,7 @@ class Handler {
   }
 
   close(): void {
+    this.#activity.close();
     this.#agent.destroy();
   }
 
@@ -174,7 +178,7 @@ class Handler {
     }
     if (!admission.mayWork && !isReading(request)) throw onlyLooking(admission);
     // Who looks keeps nothing running.
-    if (admission.mayWork && isDoneByPerson(request)) this.#recordActivity(workspaceId);
+    if (admission.mayWork && isDoneByPerson(request)) this.#activity.record(workspaceId);
     return { target: { ...admission, endpoint } };
   }
 
@@ -218,18 +222,6 @@ class Handler {
       if (!exists) return problemOf(new SluiceError("not-found", ""), this.#options.portalUrl, undefined);
     }
     return problem;
-  }
-
-  /** Once a minute is exact enough for idle limits, and spares a write on every request. */
-  #recordActivity(workspaceId: string): void {
-    const now = Date.now();
-    if (now - (this.#activity.get(workspaceId) ?? 0) < ACTIVITY_MS) return;
-    this.#activity.set(workspaceId, now);
-    this.#database.db
-      .update(workspaces)
-      .set({ lastActivityAt: new Date(now) })
-      .where(eq(workspaces.id, workspaceId))
-      .catch(() => this.#activity.delete(workspaceId));
   }
 }
 
