@@ -384,6 +384,25 @@ describe("WebSockets", () => {
     expect(await ended).toEqual([1012, Buffer.from("")]);
   });
 
+  it("carry a message of 100 MB, and leave it with its sender while the client does not read", async () => {
+    const bytes = 100_000_000;
+    const open = await upgrade({ cookie, origin: ws.origin }, "/large");
+    if (open.socket === undefined) throw new Error("not open");
+    const { socket } = open;
+    const echoed = once(socket, "message");
+    socket.send(Buffer.alloc(bytes, 1));
+    expect(((await echoed)[0] as Buffer).length).toBe(bytes);
+    socket.pause();
+    upstream.sendToAll(Buffer.alloc(bytes, 2));
+    // What is not with the sender is in the buffers of the gateway and of four sockets.
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(upstream.buffered()).toBeGreaterThan(bytes - 20_000_000);
+    const late = once(socket, "message");
+    socket.resume();
+    expect(((await late)[0] as Buffer).length).toBe(bytes);
+    socket.terminate();
+  });
+
   it("are refused without a session, and after it was revoked", async () => {
     expect((await upgrade({ origin: ws.origin })).status).toBe(401);
     await database.db
