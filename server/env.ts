@@ -9,12 +9,12 @@ const url = (fallback: string) => address.default(fallback);
 /** An address of which scheme, host and port count alone: pages and cookies of portal and gateway begin at `/`. */
 const origin = (fallback: string) =>
   address
-    .superRefine((value, { addIssue }) => {
+    .superRefine((value, found) => {
       const parsed = new URL(value);
       const below = `${parsed.pathname}${parsed.search}${parsed.hash}`;
-      if (parsed.username !== "" || parsed.password !== "") addIssue("An address without a user and a password.");
+      if (parsed.username !== "" || parsed.password !== "") found.addIssue("An address without a user and a password.");
       if (below === "/") return;
-      addIssue(
+      found.addIssue(
         `Sluice cannot be served below a path. Give it a host name of its own, and set ${parsed.origin} without "${below}".`,
       );
     })
