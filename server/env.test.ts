@@ -23,6 +23,17 @@ describe("settings", () => {
     expect(env.SLUICE_LAUNCHERS).toEqual(["local", "kubernetes"]);
   });
 
+  it.each(["SLUICE_PORTAL_URL", "SLUICE_GATEWAY_URL"])("reject a path in %s, and say what to set instead", (name) => {
+    expect(() => readEnv({ [name]: "https://example.org:8443/sluice/" })).toThrow(
+      `${name}: Sluice cannot be served below a path. ` +
+        'Give it a host name of its own, and set https://example.org:8443 without "/sluice".',
+    );
+    for (const wrong of ["https://example.org?a=1", "https://example.org#a", "https://ann:secret@example.org"]) {
+      expect(() => readEnv({ [name]: wrong })).toThrow(name);
+    }
+    expect(readEnv({ [name]: "https://example.org:8443/" })).toMatchObject({ [name]: "https://example.org:8443" });
+  });
+
   it("are all named when they are wrong", () => {
     const wrong = { SLUICE_PORTAL_PORT: "http", SLUICE_PORTAL_URL: "ftp://x", SLUICE_AUTH_SECRET: "short" };
     expect(() => readEnv(wrong)).toThrow(/SLUICE_PORTAL_URL[\s\S]*SLUICE_PORTAL_PORT[\s\S]*SLUICE_AUTH_SECRET/);

@@ -6,6 +6,19 @@ import { zoneName } from "#server/contracts/zone-name.ts";
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const address = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/(?<!\/)\/+$/, ""));
 const url = (fallback: string) => address.default(fallback);
+/** An address of which scheme, host and port count alone: pages and cookies of portal and gateway begin at `/`. */
+const origin = (fallback: string) =>
+  address
+    .superRefine((value, found) => {
+      const parsed = new URL(value);
+      const below = `${parsed.pathname}${parsed.search}${parsed.hash}`;
+      if (parsed.username !== "" || parsed.password !== "") found.addIssue("An address without a user and a password.");
+      if (below === "/") return;
+      found.addIssue(
+        `Sluice cannot be served below a path. Give it a host name of its own, and set ${parsed.origin} without "${below}".`,
+      );
+    })
+    .default(fallback);
 
 const listed = (value: string) =>
   value
@@ -36,7 +49,7 @@ const settings = z.object({
     // Only known when it runs: a bundler must not follow it into the state of an installation.
     .default(() => path.join(/* turbopackIgnore: true */ process.cwd(), ".sluice"))
     .transform((value) => path.resolve(value)),
-  SLUICE_PORTAL_URL: url("http://localhost:3000"),
+  SLUICE_PORTAL_URL: origin("http://localhost:3000"),
   SLUICE_PORTAL_PORT: port(3000),
   /** What workspaces and gpud dial. */
   SLUICE_BROKER_URL: url("http://127.0.0.1:3001"),
@@ -65,7 +78,7 @@ const settings = z.object({
    */
   SLUICE_PROXY_HOPS: z.coerce.number().int().min(0).max(20).default(0),
   /** Where browsers reach the gateway, without a workspace's label. */
-  SLUICE_GATEWAY_URL: url("http://localhost:3002"),
+  SLUICE_GATEWAY_URL: origin("http://localhost:3002"),
   /** Where the portal reaches the gateway to ask how it is, when that is not SLUICE_GATEWAY_PORT of the same machine. */
   SLUICE_GATEWAY_INTERNAL_URL: address.optional(),
   SLUICE_LAUNCHERS: z.string().default("local").transform(listed),

@@ -2,6 +2,8 @@
 import { type SQL, sql as statement } from "drizzle-orm";
 import { toldTopic } from "#server/contracts/live.ts";
 import { type Database, database, type Sql, type Transaction } from "#server/db/client.ts";
+import { SluiceError } from "#server/errors.ts";
+import { within } from "#server/within.ts";
 
 /**
  * What browsers may follow, and what processes tell each other alone. `session`: a browser session or an access token
@@ -11,10 +13,15 @@ import { type Database, database, type Sql, type Transaction } from "#server/db/
 export const liveTopics = [...toldTopic.options, "session", "ending", "followed"] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 
-/** `id` is what changed; null after the connection was lost, when anything may have changed. */
+/** `id` is what changed; null when the connection has begun to listen: anything may have changed until then. */
 export type LiveEvent = { topic: LiveTopic; id: string | null };
 
 const CHANNEL = "sluice";
+
+/** How long `ready` waits for the first LISTEN. */
+const READY_MS = 5_000;
+/** How long `close` waits for a LISTEN under way. */
+const CLOSE_MS = 1_000;
 
 /** Tells every process that something changed. Inside a transaction it is heard at commit, and not at all on rollback. */
 export async function notify(db: Database | Transaction, topic: LiveTopic, id: string): Promise<void> {
@@ -45,20 +52,28 @@ export type Live = {
    * since 1970) at once for each topic that may have changed since then: for who has read before it follows.
    */
   subscribe: (topics: readonly LiveTopic[], onEvent: (event: LiveEvent) => void, since?: number) => () => void;
-  /** Settles when the connection listens: what is written after that is heard. */
+  /** Settles with the first LISTEN: each later change reaches every subscriber. Throws `unavailable` without one. */
   ready: () => Promise<void>;
   close: () => Promise<void>;
 };
 
-/** One LISTEN connection for all subscribers of a process; it comes back by itself when the server was away. */
+/**
+ * One LISTEN connection for all subscribers of a process. postgres.js connects again whenever the connection closes or
+ * cannot be made. After each LISTEN, the first included, every subscriber gets `id: null` for its topics.
+ */
 export function createLive(sql: Sql): Live {
   const subscribers = new Set<{ topics: ReadonlySet<LiveTopic>; onEvent: (event: LiveEvent) => void }>();
-  let listening: Promise<{ unlisten: () => Promise<void> }> | undefined;
-  let listenedBefore = false;
-  /** When each topic was last heard of; before the first LISTEN nobody knows. */
+  let onFirstListen: () => void = () => undefined;
+  const firstListen = new Promise<void>((resolve) => {
+    onFirstListen = resolve;
+  });
+  let listening: Promise<{ unlisten: () => Promise<void> } | undefined> | undefined;
+  let isClosed = false;
+  /** Time of the last event of each topic. Empty before the first LISTEN. */
   const heardAt = new Map<LiveTopic, number>();
 
   const deliver = (event: LiveEvent) => {
+    if (isClosed) return;
     heardAt.set(event.topic, Date.now());
     for (const subscriber of subscribers) if (subscriber.topics.has(event.topic)) subscriber.onEvent(event);
   };
@@ -72,45 +87,36 @@ export function createLive(sql: Sql): Live {
           if (event !== undefined) deliver(event);
         },
         () => {
-          for (const topic of liveTopics) {
-            if (listenedBefore) deliver({ topic, id: null });
-            else heardAt.set(topic, Date.now());
-          }
-          listenedBefore = true;
+          for (const topic of liveTopics) deliver({ topic, id: null });
+          onFirstListen();
         },
       )
-      .catch((error: unknown) => {
-        listening = undefined;
-        throw error;
-      });
-    return listening;
-  };
-
-  const keepTrying = () => {
-    start().catch(() => {
-      if (subscribers.size > 0) setTimeout(keepTrying, 500).unref();
-    });
+      // A second call would be a second listener: every change would be delivered twice.
+      .catch(() => undefined);
   };
 
   return {
     subscribe(topics, onEvent, since = Number.POSITIVE_INFINITY) {
       const subscriber = { topics: new Set(topics), onEvent };
       subscribers.add(subscriber);
-      keepTrying();
+      start();
       for (const topic of topics) {
         if (since <= (heardAt.get(topic) ?? Date.now())) onEvent({ topic, id: null });
       }
       return () => subscribers.delete(subscriber);
     },
     async ready() {
-      await start();
+      start();
+      await within(READY_MS, firstListen, () => {
+        throw new SluiceError("unavailable", "The database cannot be reached just now. Try again in a few seconds.");
+      });
     },
     async close() {
+      isClosed = true;
       subscribers.clear();
-      const current = listening;
-      listening = undefined;
-      // A connection that is gone listens to nothing.
-      await (await current?.catch(() => undefined))?.unlisten().catch(() => undefined);
+      // A connection that is gone listens to nothing, and one that cannot be made is not waited for.
+      const listened = listening === undefined ? undefined : await within(CLOSE_MS, listening, () => undefined);
+      await listened?.unlisten().catch(() => undefined);
     },
   };
 }

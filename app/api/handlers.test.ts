@@ -14,6 +14,7 @@ import { addMember } from "#server/services/team/add-member.ts";
 import { makePerson, makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 import { deactivate } from "#server/services/user/deactivate.ts";
 import * as noSuchPath from "./[...path]/route.ts";
+import { openStream } from "./testing-stream.ts";
 import { GET as getLive } from "./v1/live/route.ts";
 import { GET as getEvents } from "./v1/workspaces/[id]/events/route.ts";
 
@@ -185,14 +186,19 @@ describe("a stream", () => {
       });
     };
     await write("one");
-    const first = await open(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie: world.member.cookie });
+    const first = await openStream(
+      getEvents,
+      `workspaces/${id}/events?follow`,
+      { id },
+      { cookie: world.member.cookie },
+    );
     expect((await first.next()).message).toBe("one");
     await write("two");
     const second = await first.next();
     expect(second.message).toBe("two");
     first.close();
     await write("three");
-    const resumed = await open(
+    const resumed = await openStream(
       getEvents,
       `workspaces/${id}/events?follow`,
       { id },
@@ -205,7 +211,7 @@ describe("a stream", () => {
   it("ends when its session does", async () => {
     const person = await makePerson(test.db, { name: "Una", teams: { [world.team]: "member" } });
     const { id } = await makeWorkspace(world, { owner: person });
-    const stream = await open(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie: person.cookie });
+    const stream = await openStream(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie: person.cookie });
     await end(person.ctx, { sessionId: person.sessionId });
     await expect(stream.next()).rejects.toThrow();
   });
@@ -218,8 +224,8 @@ describe("a stream", () => {
     const { id } = await makeWorkspace(world, { owner: person });
     const { cookie } = person;
     const streams = await Promise.all([
-      open(getLive, "live?topics=pool", {}, { cookie }),
-      open(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie }),
+      openStream(getLive, "live?topics=pool", {}, { cookie }),
+      openStream(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie }),
     ]);
     await live().ready();
     const started = performance.now();
@@ -230,7 +236,7 @@ describe("a stream", () => {
 
   it("ends within two seconds when its access token is revoked", async () => {
     const { token, secret } = await createToken(world.member.ctx, { name: "follows", scopes: ["read"] });
-    const stream = await open(getLive, "live?topics=pool", {}, { authorization: `Bearer ${secret}` });
+    const stream = await openStream(getLive, "live?topics=pool", {}, { authorization: `Bearer ${secret}` });
     await live().ready();
     const started = performance.now();
     await revokeToken(world.member.ctx, { id: token.id });
@@ -241,7 +247,7 @@ describe("a stream", () => {
   it("names what changed in the topics asked for, and no other; which one, to admins only", async () => {
     const topics = "live?topics=workspace,pool";
     const [member, admin] = await Promise.all(
-      [world.member, world.admin].map(({ cookie }) => open(getLive, topics, {}, { cookie })),
+      [world.member, world.admin].map(({ cookie }) => openStream(getLive, topics, {}, { cookie })),
     );
     await live().ready();
     await notify(test.db, "lease", "lea-x");
@@ -257,7 +263,7 @@ describe("a stream", () => {
 
   it("leaves out the audit for members, and goes on with the rest", async () => {
     const [member, lead] = await Promise.all(
-      [world.member, world.lead].map(({ cookie }) => open(getLive, "live?topics=audit,lease", {}, { cookie })),
+      [world.member, world.lead].map(({ cookie }) => openStream(getLive, "live?topics=audit,lease", {}, { cookie })),
     );
     await live().ready();
     await notify(test.db, "audit", "usr-x");
@@ -276,7 +282,7 @@ describe("a stream", () => {
   it("says that there is something to read to whom it was told, not even to an admin", async () => {
     const topics = "live?topics=notice,pool";
     const [member, admin] = await Promise.all(
-      [world.member, world.admin].map(({ cookie }) => open(getLive, topics, {}, { cookie })),
+      [world.member, world.admin].map(({ cookie }) => openStream(getLive, topics, {}, { cookie })),
     );
     await live().ready();
     await notify(test.db, "notice", world.member.id);
@@ -291,12 +297,17 @@ describe("a stream", () => {
     const { id } = await makeWorkspace(world, { owner: world.member });
     const topics = "live?topics=mine,pool";
     const [member, colleague] = await Promise.all(
-      [world.member, world.colleague].map(({ cookie }) => open(getLive, topics, {}, { cookie })),
+      [world.member, world.colleague].map(({ cookie }) => openStream(getLive, topics, {}, { cookie })),
     );
     await live().ready();
     await notify(test.db, "workspace", id);
     expect(await member?.nextData()).toEqual({ topic: "mine", id: null });
-    const late = await open(getLive, `${topics}&since=${Date.now() - 60_000}`, {}, { cookie: world.member.cookie });
+    const late = await openStream(
+      getLive,
+      `${topics}&since=${Date.now() - 60_000}`,
+      {},
+      { cookie: world.member.cookie },
+    );
     expect([await late.nextData(), await late.nextData()]).toContainEqual({ topic: "mine", id: null });
     await notify(test.db, "pool", "gsv-x");
     expect(await colleague?.nextData()).toEqual({ topic: "pool", id: null });
@@ -305,7 +316,7 @@ describe("a stream", () => {
 
   it("of the health is for admins", async () => {
     const ask = ({ cookie }: { cookie: string }) =>
-      open(getLive, `live?topics=health,pool&since=${Date.now() - 60_000}`, {}, { cookie });
+      openStream(getLive, `live?topics=health,pool&since=${Date.now() - 60_000}`, {}, { cookie });
     const admin = await ask(world.admin);
     expect([await admin.nextData(), await admin.nextData()]).toContainEqual({ topic: "health", id: null });
     const lead = await ask(world.lead);
@@ -318,7 +329,7 @@ describe("a stream", () => {
   });
 
   it("follows all topics that pages may name at once, and hears of a change of people", async () => {
-    const stream = await open(
+    const stream = await openStream(
       getLive,
       `live?topics=${publicTopic.options.join(",")}`,
       {},
@@ -347,61 +358,3 @@ it("says that the database is away, and works again when it is back", async () =
   await expect.poll(async () => (await post({ n: 2 }, headers)).status).toBe(200);
   expect(await test.db.select({ id: workspaces.id }).from(workspaces).where(eq(workspaces.id, "none"))).toEqual([]);
 });
-
-type Opened = {
-  next: () => Promise<{ id: string; message: string }>;
-  nextData: () => Promise<unknown>;
-  /** Settles when the stream ends, whatever comes before. */
-  ended: () => Promise<void>;
-  close: () => void;
-};
-
-async function open(
-  handler: typeof getLive,
-  path: string,
-  params: Record<string, string>,
-  headers: Record<string, string>,
-): Promise<Opened> {
-  const abort = new AbortController();
-  const response = await handler(
-    new Request(`http://localhost:3000/api/v1/${path}`, { headers, signal: abort.signal }),
-    at(params),
-  );
-  expect(response.headers.get("content-type")).toContain("text/event-stream");
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  const block = async (): Promise<Map<string, string>> => {
-    for (;;) {
-      const end = text.indexOf("\n\n");
-      if (end >= 0) {
-        const lines = text.slice(0, end).split("\n");
-        text = text.slice(end + 2);
-        const fields = new Map(lines.map((line) => [line.split(": ")[0] ?? "", line.slice(line.indexOf(": ") + 2)]));
-        if (fields.has("data")) return fields;
-        continue;
-      }
-      const chunk = await reader?.read();
-      if (chunk === undefined || chunk.done) throw new Error("The stream ended.");
-      text += chunk.value;
-    }
-  };
-  return {
-    next: async () => {
-      const fields = await block();
-      return {
-        id: fields.get("id") ?? "",
-        message: (JSON.parse(fields.get("data") ?? "{}") as { message: string }).message,
-      };
-    },
-    nextData: async () => JSON.parse((await block()).get("data") ?? "null") as unknown,
-    ended: async () => {
-      // Or is broken off, where its source has noticed first.
-      const done = async () => (await reader?.read().catch(() => undefined))?.done !== false;
-      while (!(await done()));
-    },
-    close: () => {
-      abort.abort();
-      void reader?.cancel().catch(() => undefined);
-    },
-  };
-}

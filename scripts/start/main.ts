@@ -17,6 +17,7 @@ import { Steps } from "#scripts/start/steps.ts";
 import { openDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
+import { readEnv } from "#server/env.ts";
 import { ensureEnvironment, environmentState, prepareEnvironment } from "#server/launchers/local/environment.ts";
 import { keepOutput } from "#server/output.ts";
 
@@ -46,7 +47,8 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal
 const onRestart = (reason: string) => console.log(`  !  ${reason}; starting it again`);
 
 try {
-  // First: nothing is built for an installation whose ports are taken.
+  // First: nothing is built for an installation with a wrong setting, or whose ports are taken.
+  readEnv();
   const held = await holdChosenPorts(stateDir);
   if (process.argv.includes("--demo")) await showDemo({ root, stateDir, ends, onRestart, ...held });
   await bringUp(held);

@@ -177,6 +177,14 @@ describe("by password", () => {
     expect(events.map((event) => event.action)).toContain("session.end");
   });
 
+  it("leads from next-auth's own sign-out page to Settings, which has the button", async () => {
+    const browser = new Visitor();
+    await browser.signIn(person.email, "correct horse");
+    const answer = await browser.get("/api/auth/signout");
+    expect([answer.status, answer.headers.get("location")]).toEqual([302, "/settings"]);
+    expect(await browser.principal()).toMatchObject({ kind: "user", userId: person.id });
+  });
+
   it("stays ended when next-auth would renew the cookie", async () => {
     const browser = new Visitor();
     await browser.signIn(person.email, "correct horse");

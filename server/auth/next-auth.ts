@@ -54,7 +54,8 @@ export async function authOptions(ctx: Context, request: Request, heard: Heard):
   return {
     secret: await authSecret(),
     session: { strategy: "jwt", maxAge: SESSION_SECONDS, updateAge: 24 * 3600 },
-    pages: { signIn: "/sign-in", error: "/sign-in" },
+    // Settings list the sign-in sessions, with a button that ends this one.
+    pages: { signIn: "/sign-in", signOut: "/settings", error: "/sign-in" },
     useSecureCookies: true,
     cookies: {
       sessionToken: { name: SESSION_COOKIE, options: cookieOptions },

@@ -1026,6 +1026,12 @@ test("health names the launchers that refuse launches", async () => {
   });
 });
 
+test("both ports keep idle connections for 95 s", async () => {
+  for (const address of [`${url()}/healthz`, `${internalUrl()}/metrics`]) {
+    expect((await fetch(address)).headers.get("keep-alive")).toBe("timeout=95");
+  }
+});
+
 test("health and metrics answer, and what is not there says so", async () => {
   expect(await (await fetch(`${url()}/healthz`)).json()).toEqual({
     ...{ status: "ok", version: VERSION, launchers: [] },

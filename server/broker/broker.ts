@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { OpenDatabase } from "#server/db/client.ts";
 import type { Env } from "#server/env.ts";
+import { keptConnections } from "#server/http/kept-connections.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { BROKER_SOCKET } from "#server/launchers/local/network.ts";
 import { listen } from "#server/listen.ts";
@@ -60,7 +61,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const control = createControlServer({ db: database.db, live, signer, log });
   const metrics = createMetrics(database.db, () => control.connected());
   // Clients keep their connection between long polls.
-  const times = { requestTimeout: 60_000, keepAliveTimeout: 65_000 };
+  const times = { ...keptConnections, requestTimeout: 60_000 };
   const serverOf = (routes: Route[], another?: Certificate) => {
     const router = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
     if (options.tls === undefined) return createServer(times, router);

@@ -124,7 +124,7 @@ describe("a workspace that runs", () => {
     const away = new AbortController();
     const request = new Request("http://localhost:3000/", { headers: { cookie: world.lead.cookie } });
     const ctx = { ...world.lead.ctx, request };
-    const stream = followKernels(ctx, { id }, await listKernels(ctx, { id }), away.signal);
+    const stream = await followKernels(ctx, { id }, away.signal);
     /** Reads on until the kernel is told to be so; gone: it is not there. */
     const until = async (state: "busy" | "idle" | "gone"): Promise<number> => {
       for (;;) {

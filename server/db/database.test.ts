@@ -71,8 +71,8 @@ describe("the embedded server", () => {
     const database = openDatabase(server.url, { max: 2 });
     const live = createLive(database.sql);
     const heard: LiveEvent[] = [];
-    live.subscribe(["pool"], (event) => heard.push(event));
     await live.ready();
+    live.subscribe(["pool"], (event) => heard.push(event));
     await database.sql`create table kept (n int)`;
     await database.sql`insert into kept values (42)`;
     await server.stop();

@@ -384,6 +384,25 @@ describe("WebSockets", () => {
     expect(await ended).toEqual([1012, Buffer.from("")]);
   });
 
+  it("carry a message of 100 MB, and leave it with its sender while the client does not read", async () => {
+    const bytes = 100_000_000;
+    const open = await upgrade({ cookie, origin: ws.origin }, "/large");
+    if (open.socket === undefined) throw new Error("not open");
+    const { socket } = open;
+    const echoed = once(socket, "message");
+    socket.send(Buffer.alloc(bytes, 1));
+    expect(((await echoed)[0] as Buffer).length).toBe(bytes);
+    socket.pause();
+    upstream.sendToAll(Buffer.alloc(bytes, 2));
+    // What is not with the sender is in the buffers of the gateway and of four sockets.
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(upstream.buffered()).toBeGreaterThan(bytes - 20_000_000);
+    const late = once(socket, "message");
+    socket.resume();
+    expect(((await late)[0] as Buffer).length).toBe(bytes);
+    socket.terminate();
+  });
+
   it("are refused without a session, and after it was revoked", async () => {
     expect((await upgrade({ origin: ws.origin })).status).toBe(401);
     await database.db
@@ -470,6 +489,88 @@ describe("what is open ends when the right to it ends", () => {
   });
 });
 
+describe("a session of the gateway", () => {
+  const HOUR_MS = 3_600_000;
+  const portalEnds = new Date(Date.now() + 7 * 24 * HOUR_MS);
+  const setEnd = (expiresAt: Date) =>
+    database.db.update(gatewaySessions).set({ expiresAt }).where(eq(gatewaySessions.workspaceId, ws.id));
+  const setPortalEnd = (expiresAt: Date) =>
+    database.db.update(sessions).set({ expiresAt }).where(eq(sessions.id, world.member.sessionId));
+  const endOf = async () =>
+    (await database.db.select().from(gatewaySessions).where(eq(gatewaySessions.workspaceId, ws.id)))[0]?.expiresAt;
+  const hoursLeft = async () => Math.round((((await endOf())?.getTime() ?? 0) - Date.now()) / HOUR_MS);
+
+  beforeEach(async () => void (await setPortalEnd(portalEnds)));
+  afterEach(async () => void (await setPortalEnd(portalEnds)));
+
+  it("is renewed by a request", async () => {
+    await setEnd(new Date(Date.now() + HOUR_MS));
+    expect((await get("/lab", { cookie })).status).toBe(200);
+    expect(await hoursLeft()).toBe(12);
+  });
+
+  it("is renewed by an open WebSocket alone", async () => {
+    const open = await upgrade({ cookie, origin: ws.origin });
+    await setEnd(new Date(Date.now() + HOUR_MS));
+    await expect.poll(hoursLeft, SOON).toBe(12);
+    open.socket?.terminate();
+  });
+
+  it("is written once in ten minutes", async () => {
+    const before = await endOf();
+    for (let n = 0; n < 3; n++) expect((await get("/lab", { cookie })).status).toBe(200);
+    expect(await endOf()).toEqual(before);
+  });
+
+  it("never lasts longer than its portal session, from the start on", async () => {
+    const end = new Date(Date.now() + 2 * HOUR_MS);
+    await setPortalEnd(end);
+    await setEnd(new Date(Date.now() + HOUR_MS));
+    expect((await get("/lab", { cookie })).status).toBe(200);
+    expect(await endOf()).toEqual(end);
+    const other = await runningWorkspace(world.member);
+    await enter(world.member, other);
+    const [entered] = await database.db.select().from(gatewaySessions).where(eq(gatewaySessions.workspaceId, other.id));
+    expect(entered?.expiresAt).toEqual(end);
+  });
+
+  it("ends twelve hours after its last use", async () => {
+    expect(await hoursLeft()).toBe(12);
+    await setEnd(new Date(Date.now() - 1));
+    expect((await get("/lab", { cookie })).status).toBe(401);
+  });
+
+  it("tells JupyterLab to sign in again, with a status that does not mean a dead kernel", async () => {
+    const socket = (await upgrade({ cookie, origin: ws.origin })).socket;
+    if (socket === undefined) throw new Error("not open");
+    await setPortalEnd(new Date(Date.now() - 1));
+    expect(await closes(socket)).toBe(true);
+    for (const path of ["/api/kernels", "/api/kernels/1", "/api/sessions", "/api/contents/a.ipynb"]) {
+      const answer = await get(path, { cookie });
+      expect([path, answer.status]).toEqual([path, 424]);
+      expect(JSON.parse(answer.body)).toEqual({
+        error: { code: "unauthenticated", message: "Session expired. Sign in to reconnect." },
+        message: "Session expired.\nSign in to reconnect.",
+      });
+      expect(answer.headers["x-sluice-sign-in"]).toBe(`http://localhost:3000/workspaces/${ws.id}`);
+    }
+    // A page is a page: it says what to do.
+    expect((await get("/lab", { cookie, accept: "text/html" })).status).toBe(401);
+    await setPortalEnd(portalEnds);
+    const again = await enter(world.member, ws);
+    expect((await get("/api/kernels/1", { cookie: again })).status).toBe(200);
+    expect((await upgrade({ cookie: again, origin: ws.origin })).status).toBe(101);
+  });
+
+  it("of a person who has left the team does not mean a dead kernel either", async () => {
+    await database.db.delete(memberships).where(eq(memberships.userId, world.member.id));
+    const answer = await get("/api/kernels/1", { cookie });
+    expect(answer.status).toBe(424);
+    expect(answer.body).toContain("no longer in the team");
+    await database.db.insert(memberships).values({ teamId: world.team, userId: world.member.id, role: "member" });
+  });
+});
+
 describe("pages for workspaces that cannot be reached", () => {
   const page = () => get("/lab", { cookie, accept: "text/html" });
   const set = (change: Partial<typeof workspaces.$inferInsert>) =>
@@ -500,7 +601,8 @@ describe("pages for workspaces that cannot be reached", () => {
   });
 
   it("JSON for programs", async () => {
-    const answer = await get("/api/contents");
+    const answer = await get("/files/notes.txt");
+    expect(answer.status).toBe(401);
     expect(answer.headers["content-type"]).toBe("application/json");
     expect(JSON.parse(answer.body)).toMatchObject({
       error: { code: "unauthenticated", message: expect.stringContaining("portal") as string },
@@ -510,5 +612,11 @@ describe("pages for workspaces that cannot be reached", () => {
   it("answers its own health check on any hostname that is no workspace's", async () => {
     const answer = await send(gateway.port, { host: "127.0.0.1:3002", path: "/healthz" });
     expect(answer.status).toBe(200);
+  });
+
+  it("keeps idle connections for 95 s", async () => {
+    const headers = { connection: "keep-alive" };
+    const answer = await send(gateway.port, { host: "127.0.0.1:3002", path: "/healthz", headers });
+    expect(answer.headers["keep-alive"]).toBe("timeout=95");
   });
 });

@@ -11,6 +11,7 @@ import { systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { keptConnections } from "#server/http/kept-connections.ts";
 import { limitBody } from "#server/http/limit-body.ts";
 import { addressOf, WorkspaceAgent } from "#server/jupyter/endpoint.ts";
 import { listen } from "#server/listen.ts";
@@ -19,18 +20,20 @@ import type { Logger } from "#server/log.ts";
 import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
 import { VERSION } from "#server/version.ts";
 import { within } from "#server/within.ts";
+import { Activity } from "./activity.ts";
 import { Connections } from "./connections.ts";
 import { secretsFrom, setCookie } from "./cookies.ts";
 import { checkOrigin, checkTarget, type GatewayAddress, originOf, workspaceOfHost } from "./hosts.ts";
 import { type Problem, problemHeaders, problemPage } from "./pages.ts";
-import { notAnswering, notRunning, onlyLooking, problemOf } from "./problems.ts";
+import { accessEnded, notAnswering, notRunning, onlyLooking, problemOf } from "./problems.ts";
 import { guardResponse, prepareRequest } from "./proxy-headers.ts";
 import { isReading } from "./reading.ts";
 import { type Admission, admit, enter, workspaceExists } from "./sessions.ts";
 
 /** How long a request waits for the database before it is told to try again. */
 const DATABASE_TIMEOUT_MS = 4_000;
-const ACTIVITY_MS = 60_000;
+/** Where to sign in again. JupyterLab's extension reads it (native/python/data/share/jupyter/labextensions). */
+const SIGN_IN_HEADER = "x-sluice-sign-in";
 
 export type GatewayOptions = GatewayAddress & { portalUrl: string; listen: string; port: number; log: Logger };
 
@@ -40,7 +43,7 @@ export type Gateway = { port: number; connections: () => number; close: () => Pr
 export async function startGateway(database: OpenDatabase, options: GatewayOptions): Promise<Gateway> {
   const live = createLive(database.sql);
   const handler = new Handler(database, options, new Connections(database.db, live, options.log));
-  const server = createServer({ requestTimeout: 0, keepAliveTimeout: 65_000, noDelay: true }, (request, response) => {
+  const server = createServer({ ...keptConnections, requestTimeout: 0, noDelay: true }, (request, response) => {
     void handler.http(request, response);
   });
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -72,13 +75,16 @@ class Handler {
   readonly #agent = new WorkspaceAgent({ keepAlive: true, maxFreeSockets: 64 });
   readonly #web: ProxyServer;
   readonly #sockets: ProxyServer;
-  readonly #activity = new Map<string, number>();
+  readonly #activity: Activity;
 
   constructor(database: OpenDatabase, options: GatewayOptions, connections: Connections) {
     this.#database = database;
     this.#options = options;
     this.#secure = options.url.startsWith("https:");
     this.connections = connections;
+    this.#activity = new Activity((id, lastActivityAt) =>
+      database.db.update(workspaces).set({ lastActivityAt }).where(eq(workspaces.id, id)).execute(),
+    );
     // The Host header stays the workspace's own, so that Jupyter's own check of the Origin holds too.
     this.#web = createProxyServer({ changeOrigin: false, xfwd: false, agent: this.#agent });
     this.#web.on("proxyRes", (answer) => guardResponse(answer.headers));
@@ -98,6 +104,7 @@ class Handler {
   }
 
   close(): void {
+    this.#activity.close();
     this.#agent.destroy();
   }
 
@@ -155,7 +162,14 @@ class Handler {
   ): Promise<{ target: Target } | { problem: Problem }> {
     checkOrigin(request, originOf(workspaceId, this.#options), kind);
     const secrets = secretsFrom(request.headers.cookie, this.#secure);
-    const admission = await inTime(admit(this.#database.db, workspaceId, secrets));
+    let admission: Admission;
+    try {
+      admission = await inTime(admit(this.#database.db, workspaceId, secrets));
+    } catch (error) {
+      const problem = await this.#problem(error, workspaceId);
+      const isOfLab = kind === "http" && request.url?.startsWith("/api/") === true;
+      return { problem: (isOfLab ? accessEnded(problem) : undefined) ?? problem };
+    }
     const { workspace } = admission;
     const { endpoint, serverToken } = workspace;
     const runs = workspace.desired === "running" && workspace.observed === "running";
@@ -164,7 +178,7 @@ class Handler {
     }
     if (!admission.mayWork && !isReading(request)) throw onlyLooking(admission);
     // Who looks keeps nothing running.
-    if (admission.mayWork && isDoneByPerson(request)) this.#recordActivity(workspaceId);
+    if (admission.mayWork && isDoneByPerson(request)) this.#activity.record(workspaceId);
     return { target: { ...admission, endpoint } };
   }
 
@@ -209,18 +223,6 @@ class Handler {
     }
     return problem;
   }
-
-  /** Once a minute is exact enough for idle limits, and spares a write on every request. */
-  #recordActivity(workspaceId: string): void {
-    const now = Date.now();
-    if (now - (this.#activity.get(workspaceId) ?? 0) < ACTIVITY_MS) return;
-    this.#activity.set(workspaceId, now);
-    this.#database.db
-      .update(workspaces)
-      .set({ lastActivityAt: new Date(now) })
-      .where(eq(workspaces.id, workspaceId))
-      .catch(() => this.#activity.delete(workspaceId));
-  }
 }
 
 /** A workspace's server as a target of the proxy. */
@@ -252,15 +254,21 @@ function answerProblem(request: IncomingMessage, response: ServerResponse, probl
     return;
   }
   const sentence = `${problem.title}. ${problem.text}`;
-  // `message` is where JupyterLab looks for words, and it shows them without breaking a line.
-  const lines = problem.text.replaceAll(/(?<=[.:]) /g, "\n");
+  // JupyterLab shows `message`, and breaks no line of it. Its extension of ours links the session's end to the portal.
+  const isSignedOut = problem.code === "unauthenticated";
+  const lines = (isSignedOut ? sentence : problem.text).replaceAll(/(?<=[.:]) /g, "\n");
   const html = (request.headers.accept ?? "").includes("text/html");
   const body = html
     ? problemPage(problem)
     : JSON.stringify({ error: { code: problem.code, message: sentence }, message: lines });
   const type = html ? "text/html; charset=utf-8" : "application/json";
   // What the client still sends is not wanted; the connection is not used again.
-  response.writeHead(problem.status, { ...problemHeaders, "content-type": type, connection: "close" });
+  response.writeHead(problem.status, {
+    ...problemHeaders,
+    "content-type": type,
+    connection: "close",
+    ...(isSignedOut && problem.link && { [SIGN_IN_HEADER]: problem.link.href }),
+  });
   response.end(request.method === "HEAD" ? undefined : body);
 }
 

@@ -1,5 +1,6 @@
 /** A real JupyterLab in its sandbox behind the gateway: what a notebook in the browser does, without the browser. */
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { WebSocket } from "ws";
@@ -65,7 +66,11 @@ afterAll(async () => {
 });
 
 /** Runs code over a kernel's WebSocket; gives what it printed and how long the first reply took. */
-async function execute(socket: WebSocket, code: string): Promise<{ printed: string; ms: number }> {
+async function execute(
+  socket: WebSocket,
+  code: string,
+  metadata: Record<string, string> = {},
+): Promise<{ printed: string; displayedBytes: number; ms: number }> {
   const messageId = randomUUID();
   const header = {
     msg_id: messageId,
@@ -78,6 +83,7 @@ async function execute(socket: WebSocket, code: string): Promise<{ printed: stri
   const content = { code, silent: false, store_history: false, user_expressions: {}, allow_stdin: false };
   const started = performance.now();
   let printed = "";
+  let displayedBytes = 0;
   let ms: number | undefined;
   let idle = false;
   return await new Promise((resolve) => {
@@ -85,20 +91,36 @@ async function execute(socket: WebSocket, code: string): Promise<{ printed: stri
       const message = JSON.parse(data.toString()) as {
         header: { msg_type: string };
         parent_header: { msg_id?: string };
-        content: { text?: string; execution_state?: string };
+        content: { text?: string; execution_state?: string; data?: Record<string, string> };
       };
       if (message.parent_header.msg_id !== messageId) return;
       if (message.header.msg_type === "stream") printed += message.content.text ?? "";
+      if (message.header.msg_type === "display_data")
+        displayedBytes += message.content.data?.["text/plain"]?.length ?? 0;
       if (message.header.msg_type === "execute_reply") ms = performance.now() - started;
       // Reply and output come on channels of their own, in any order; the output ends when the kernel says idle.
       idle ||= message.content.execution_state === "idle";
       if (ms === undefined || !idle) return;
       socket.removeListener("message", hear);
-      resolve({ printed: printed.trim(), ms });
+      resolve({ printed: printed.trim(), displayedBytes, ms });
     };
     socket.on("message", hear);
-    socket.send(JSON.stringify({ header, parent_header: {}, metadata: {}, content, channel: "shell", buffers: [] }));
+    socket.send(JSON.stringify({ header, parent_header: {}, metadata, content, channel: "shell", buffers: [] }));
   });
+}
+
+/** Starts a kernel as the owner; gives its WebSocket. */
+async function openKernel(): Promise<WebSocket> {
+  const headers = { cookie, origin: `http://${host}`, "content-type": "application/json" };
+  const body = Buffer.from(JSON.stringify({ name: "python3" }));
+  const made = await send(gateway.port, { host, path: "/api/kernels", method: "POST", headers, body });
+  expect(made.status).toBe(201);
+  const kernel = JSON.parse(made.body) as { id: string };
+  const path = `/api/kernels/${kernel.id}/channels`;
+  const { socket, status } = await openSocket(gateway.port, { host, path, headers });
+  expect(status).toBe(101);
+  if (socket === undefined) throw new Error("not open");
+  return socket;
 }
 
 it("serves JupyterLab, and a notebook's kernel without Nagle's delay", async () => {
@@ -109,18 +131,7 @@ it("serves JupyterLab, and a notebook's kernel without Nagle's delay", async () 
   const [row] = await database.db.select().from(workspaces).where(eq(workspaces.id, id));
   expect(lab.body).not.toContain(row?.serverToken);
 
-  const headers = { cookie, origin: `http://${host}`, "content-type": "application/json" };
-  const body = Buffer.from(JSON.stringify({ name: "python3" }));
-  const made = await send(gateway.port, { host, path: "/api/kernels", method: "POST", headers, body });
-  expect(made.status).toBe(201);
-  const kernel = JSON.parse(made.body) as { id: string };
-  const { socket, status } = await openSocket(gateway.port, {
-    host,
-    path: `/api/kernels/${kernel.id}/channels`,
-    headers,
-  });
-  expect(status).toBe(101);
-  if (socket === undefined) return;
+  const socket = await openKernel();
   expect((await execute(socket, "print(6 * 7)")).printed).toBe("42");
   const times: number[] = [];
   for (let turn = 0; turn < 30; turn++) times.push((await execute(socket, "1")).ms);
@@ -128,6 +139,24 @@ it("serves JupyterLab, and a notebook's kernel without Nagle's delay", async () 
   expect(Math.min(...times)).toBeLessThan(30);
   socket.terminate();
 }, 60_000);
+
+it("carries kernel messages of 100 MB both ways, and pings whoever follows the server's events", async () => {
+  const headers = { cookie, origin: `http://${host}` };
+  const events = await openSocket(gateway.port, { host, path: "/api/events/subscribe", headers });
+  let pings = 0;
+  events.socket?.on("ping", () => pings++);
+  const socket = await openKernel();
+  const bytes = 100_000_000;
+  expect((await execute(socket, "print(6 * 7)", { large: "x".repeat(bytes) })).printed).toBe("42");
+  const display = `get_ipython().display_pub.publish({"text/plain": "x" * ${bytes}})`;
+  expect((await execute(socket, display)).displayedBytes).toBe(bytes);
+  // A longer one is refused.
+  const ended = once(socket, "close");
+  socket.send("x".repeat(101 * 2 ** 20));
+  expect((await ended)[0]).toBe(1009);
+  await expect.poll(() => pings, { timeout: 45_000, interval: 250 }).toBeGreaterThan(0);
+  events.socket?.terminate();
+}, 120_000);
 
 it("lets a viewer see what the owner saved, and change and run nothing", async () => {
   const headers = { cookie: viewersCookie, origin: `http://${host}`, "content-type": "application/json" };

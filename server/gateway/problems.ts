@@ -40,6 +40,16 @@ export function problemOf(thrown: unknown, portalUrl: string, workspaceId: strin
   }
 }
 
+/**
+ * The answer to a request of JupyterLab's own for the API whose access has ended. JupyterLab asks for a kernel again
+ * after 424 and 503, and takes every other status for the kernel's death. Undefined for any other problem.
+ */
+export function accessEnded(problem: Problem): Problem | undefined {
+  if (problem.status === 403) return { ...problem, status: 424 };
+  if (problem.status !== 401) return undefined;
+  return { ...problem, status: 424, title: "Session expired", text: "Sign in to reconnect." };
+}
+
 /** A viewer asked for more than to look. */
 export const onlyLooking = ({ owner, workspace }: { owner: { name: string }; workspace: { name: string } }) =>
   new SluiceError(

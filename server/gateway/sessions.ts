@@ -1,5 +1,5 @@
 /** The gateway's own sessions: a cookie on the workspace's hostname, bound to user, workspace and browser session. */
-import { and, eq, gt, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { authorize, isAllowed } from "#server/auth/authorize.ts";
 import { loadUser } from "#server/auth/load-user.ts";
 import { type Context, inTransaction } from "#server/context.ts";
@@ -11,14 +11,19 @@ import { givenRole } from "#server/services/workspace/given-role.ts";
 import { resourceOf } from "#server/services/workspace/load.ts";
 import { redeemHandover } from "#server/services/workspace/redeem-handover.ts";
 
-const SESSION_HOURS = 12;
+/** How long access lasts without a request and without an open connection; never longer than its portal session. */
+const SESSION_MS = 12 * 3_600_000;
+/** A session in use is renewed once in this time, which spares a write on every request. */
+const RENEW_MS = 600_000;
 
 /** Trades a one-time code for a session's secret. Throws `forbidden` when the code is not valid here. */
 export async function enter(ctx: Context, input: { workspaceId: string; code: string }): Promise<string> {
   return await inTransaction(ctx, async (tx) => {
     const { userId, sessionId, workspaceId } = await redeemHandover(tx, input);
     const secret = newCode();
-    const expiresAt = new Date(tx.now().getTime() + SESSION_HOURS * 3_600_000);
+    const [portal] = await tx.db.select().from(sessions).where(eq(sessions.id, sessionId));
+    if (portal === undefined) throw noSession();
+    const expiresAt = endOf(tx.now(), portal);
     await tx.db.insert(gatewaySessions).values({
       id: newId("gws"),
       secretHash: hashSecret(secret),
@@ -30,6 +35,11 @@ export async function enter(ctx: Context, input: { workspaceId: string; code: st
     });
     return secret;
   });
+}
+
+/** When a gateway session that is used now ends. */
+function endOf(now: Date, portal: { expiresAt: Date }): Date {
+  return new Date(Math.min(now.getTime() + SESSION_MS, portal.expiresAt.getTime()));
 }
 
 export type Admission = {
@@ -52,7 +62,9 @@ export async function admitAgain(db: Database, gatewaySessionId: string): Promis
   return await admitWhere(db, eq(gatewaySessions.id, gatewaySessionId));
 }
 
-const noSession = () => new SluiceError("unauthenticated", "Open this workspace from the portal.");
+function noSession(): SluiceError {
+  return new SluiceError("unauthenticated", "Open this workspace from the portal.");
+}
 
 /** The session must last, with its browser session, and the person must still be allowed to open the workspace. */
 async function admitWhere(db: Database, which: SQL | undefined): Promise<Admission> {
@@ -60,6 +72,7 @@ async function admitWhere(db: Database, which: SQL | undefined): Promise<Admissi
   const [row] = await db
     .select({
       gateway: gatewaySessions,
+      portal: { expiresAt: sessions.expiresAt },
       workspace: workspaces,
       ownerName: users.name,
       role: givenRole(sql`gateway_sessions.user_id`),
@@ -93,7 +106,20 @@ async function admitWhere(db: Database, which: SQL | undefined): Promise<Admissi
   const resource = resourceOf(row.workspace, row.role);
   authorize(principal, "workspace.open", resource);
   const mayWork = isAllowed(principal, "workspace.work", resource);
+  await renew(db, row, now);
   return { gatewaySessionId: row.gateway.id, mayWork, owner: { name: row.ownerName }, workspace: row.workspace };
+}
+
+type Renewable = { gateway: typeof gatewaySessions.$inferSelect; portal: { expiresAt: Date } };
+
+/** An open tab asks its server all the time, and open connections are admitted again: both count as use. */
+async function renew(db: Database, { gateway, portal }: Renewable, now: Date): Promise<void> {
+  const expiresAt = endOf(now, portal);
+  if (expiresAt.getTime() - gateway.expiresAt.getTime() < RENEW_MS) return;
+  await db
+    .update(gatewaySessions)
+    .set({ expiresAt })
+    .where(and(eq(gatewaySessions.id, gateway.id), lt(gatewaySessions.expiresAt, expiresAt)));
 }
 
 /** Whether a workspace of this id exists, for the page that somebody without a session sees. */

@@ -74,6 +74,12 @@ export async function startUpstream() {
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
+    /** Sends a message on every open WebSocket. */
+    sendToAll: (message: Buffer) => {
+      for (const socket of sockets.clients) socket.send(message);
+    },
+    /** Bytes of messages that have not left for the gateway. */
+    buffered: () => [...sockets.clients].reduce((sum, { bufferedAmount }) => sum + bufferedAmount, 0),
     close: async () => {
       for (const socket of sockets.clients) socket.terminate();
       server.closeAllConnections();

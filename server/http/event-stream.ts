@@ -27,8 +27,6 @@ export function eventStream(
       const send = (text: string) => {
         if (!ended) controller.enqueue(encoder.encode(text));
       };
-      // The headers leave with the first bytes.
-      send(": open\n\n");
       heartbeat = setInterval(() => send(": alive\n\n"), HEARTBEAT_MS);
       heartbeat.unref();
       const abort = () => {
@@ -38,9 +36,12 @@ export function eventStream(
       };
       if (signal.aborted) return abort();
       signal.addEventListener("abort", abort);
+      // The source subscribes before the reader learns that the stream is open. The headers leave with the first bytes.
+      const first = iterator.next();
+      send(": open\n\n");
       void (async () => {
         try {
-          for (let next = await iterator.next(); next.done !== true && !ended; next = await iterator.next()) {
+          for (let next = await first; next.done !== true && !ended; next = await iterator.next()) {
             send(format(next.value));
           }
           if (!ended) controller.close();

@@ -6,11 +6,22 @@ import { liveEvents } from "#server/http/signals.ts";
 import { events } from "#server/services/workspace/events.ts";
 import { FOLLOWED_EVERY_MS, follow } from "#server/services/workspace/follow.ts";
 
-/** A workspace's events as they are written, from `first` on. Who asks is checked again at each step. */
-export async function* followEvents(
+type Input = { id: string; limit: number; after?: number; generation?: number };
+
+/** A workspace's events as they are written, from the first batch on. Who asks is checked again at each step. */
+export async function followEvents(
   ctx: Context & { request: Request },
-  input: { id: string; limit: number; after?: number; generation?: number },
-  first: WorkspaceEventList,
+  input: Input,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<StreamEvent>> {
+  const since = Date.now();
+  return batches(ctx, input, { first: await events(ctx, input), since }, signal);
+}
+
+async function* batches(
+  ctx: Context & { request: Request },
+  input: Input,
+  { first, since }: { first: WorkspaceEventList; since: number },
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent> {
   let after = input.after ?? 0;
@@ -18,6 +29,7 @@ export async function* followEvents(
     as: (event) => (event.id === null || event.id === input.id ? event : undefined),
     // Log lines may be written without a notification each; a second is still live for a reader.
     everyMs: 1000,
+    since,
   });
   let batch = first.events;
   let said = Number.NEGATIVE_INFINITY;
@@ -36,6 +48,6 @@ export async function* followEvents(
     } while (!signal.aborted);
   } finally {
     // Whoever may not read on any more is not told of anything either.
-    await signals.return(undefined);
+    await signals.return();
   }
 }

@@ -8,16 +8,26 @@ import { list } from "#server/services/workspace-kernel/list.ts";
 /** A Jupyter server tells nobody that a kernel is busy now: while somebody looks, it is asked. */
 const EVERY_MS = 1_000;
 
-/** What runs in a workspace, from `first` on all of it each time that something of it has changed. */
-export async function* followKernels(
+/** The kernels of a workspace, and all of them again after each change. Who asks is checked again at each step. */
+export async function followKernels(
   ctx: Context & { request: Request },
   { id }: { id: string },
-  first: WorkspaceKernels,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<StreamEvent>> {
+  const since = Date.now();
+  return states(ctx, id, { first: await list(ctx, { id }), since }, signal);
+}
+
+async function* states(
+  ctx: Context & { request: Request },
+  id: string,
+  { first, since }: { first: WorkspaceKernels; since: number },
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent> {
   const signals = liveEvents(["workspace"], signal, {
     as: (event) => (event.id === null || event.id === id ? event : undefined),
     everyMs: EVERY_MS,
+    since,
   });
   let told = "";
   try {
@@ -28,6 +38,6 @@ export async function* followKernels(
       if ((await signals.next()).done === true) return;
     }
   } finally {
-    await signals.return(undefined);
+    await signals.return();
   }
 }

@@ -11,6 +11,7 @@ import { eventStream, type StreamEvent } from "#server/http/event-stream.ts";
 import { readInput } from "#server/http/read-input.ts";
 import { refuseCrossOrigin } from "#server/http/same-origin.ts";
 import { watchSignIn } from "#server/http/watch-sign-in.ts";
+import { live } from "#server/live.ts";
 import { logger, traceIdFrom } from "#server/log.ts";
 import { parse } from "#server/parse.ts";
 
@@ -67,6 +68,8 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
       const signal = streams ? AbortSignal.any([request.signal, signedOut.signal]) : request.signal;
       const answer = await run({ ...asked, signal }, input);
       if (!isStream(answer)) return withTrace(respond(definition, answer), traceId);
+      // An open stream tells its reader that it hears every later change.
+      await live().ready();
       const stopWatching = watchSignIn(asked, () => signedOut.abort());
       return withTrace(eventStream(answer, signal, stopWatching), traceId);
     } catch (error) {

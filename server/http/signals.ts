@@ -18,46 +18,65 @@ type Options = {
 };
 
 /**
- * Live events as an iterable: what comes while the reader is busy waits, each topic and id at most once. Ends when
- * `signal` aborts.
+ * Live events as an iterable, from this call on: events that come while the reader is busy wait, each topic and id at
+ * most once. Ends when `signal` aborts; a reader that stops earlier calls `return`.
  */
-export async function* liveEvents(
+export function liveEvents(
   topics: readonly Signal["topic"][],
   signal: AbortSignal,
   options: Options = {},
-): AsyncGenerator<Signal | undefined> {
+): AsyncIterableIterator<Signal | undefined> & { return: () => Promise<IteratorReturnResult<undefined>> } {
   const waiting = new Map<string, Signal>();
+  let isEnded = false;
   let wake: () => void = () => undefined;
+  let unsubscribe: () => void = () => undefined;
+  const end = () => {
+    if (isEnded) return;
+    isEnded = true;
+    unsubscribe();
+    signal.removeEventListener("abort", end);
+    wake();
+  };
   const hear = (heard: Signal) => {
     const event = options.as === undefined ? heard : options.as(heard);
     if (event === undefined) return;
     waiting.set(`${event.topic} ${event.id}`, event);
     wake();
   };
-  const unsubscribe = subscribeAll(topics, hear, options);
-  const onAbort = () => wake();
-  signal.addEventListener("abort", onAbort);
-  try {
-    while (!signal.aborted) {
+  if (signal.aborted) isEnded = true;
+  else {
+    unsubscribe = subscribeAll(topics, hear, options);
+    signal.addEventListener("abort", end);
+  }
+
+  const read = async (): Promise<IteratorResult<Signal | undefined, undefined>> => {
+    for (;;) {
+      if (isEnded) return { done: true, value: undefined };
       const [first] = waiting;
       if (first !== undefined) {
         waiting.delete(first[0]);
-        yield first[1];
-        continue;
+        return { done: false, value: first[1] };
       }
-      const woken = await new Promise<boolean>((resolve) => {
+      const isWoken = await new Promise<boolean>((resolve) => {
         const timer = options.everyMs === undefined ? undefined : setTimeout(() => resolve(false), options.everyMs);
         wake = () => {
           clearTimeout(timer);
           resolve(true);
         };
       });
-      if (!woken) yield undefined;
+      if (!isWoken) return { done: false, value: undefined };
     }
-  } finally {
-    unsubscribe();
-    signal.removeEventListener("abort", onAbort);
-  }
+  };
+  return {
+    next: read,
+    return: () => {
+      end();
+      return Promise.resolve({ done: true, value: undefined });
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
 }
 
 function subscribeAll(

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import next from "next";
 import { env } from "#server/env.ts";
+import { keptConnections } from "#server/http/kept-connections.ts";
 import { listen } from "#server/listen.ts";
 import { logger } from "#server/log.ts";
 import { keepOutput } from "#server/output.ts";
@@ -12,7 +13,7 @@ const STOP_MS = 5_000;
 keepOutput();
 const { SLUICE_LISTEN: host, SLUICE_PORTAL_PORT: port } = env();
 const log = logger("portal");
-const server = createServer((request, response) => void answer(request, response));
+const server = createServer(keptConnections, (request, response) => void answer(request, response));
 const portal = next({ dev: false, dir: process.cwd(), hostname: host, port, httpServer: server });
 await portal.prepare();
 const handle = portal.getRequestHandler();

@@ -17,6 +17,10 @@ c.ServerApp.allow_remote_access = True
 # The address bar belongs to the gateway, which alone reaches this server.
 c.ServerApp.custom_display_url = os.environ.get("SLUICE_PUBLIC_URL", "")
 c.ServerApp.shutdown_no_activity_timeout = 0
+# Messages of up to 100 MB, such as the state of a widget; Tornado's own limit is 10 MiB. A longer one ends its socket.
+c.ServerApp.tornado_settings = {"websocket_max_message_size": 100 * 2**20}
+# Seconds. Proxies close a connection without traffic; sockets of kernels and terminals have pings of their own.
+c.ServerApp.websocket_ping_interval = 30
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
 c.FileContentsManager.delete_to_trash = False

@@ -181,8 +181,8 @@ describe("a first sign-in by OIDC", () => {
     });
     const live = createLive(test.sql);
     const heard: LiveEvent[] = [];
-    live.subscribe(["session"], (event) => heard.push(event));
     await live.ready();
+    live.subscribe(["session"], (event) => heard.push(event));
     const identity = { issuer, subject: "hugo", email: person.email, emailVerified: true };
     await signInWithOidc(world.system, identity);
 

@@ -17,7 +17,7 @@ export const GET = route(
     // A stream resumes where the browser's connection was lost.
     const lastSeen = Number(ctx.request.headers.get("last-event-id"));
     const after = Number.isSafeInteger(lastSeen) && lastSeen > (input.after ?? 0) ? lastSeen : input.after;
-    const first = await events(ctx, { ...input, after });
-    return follow === undefined ? first : followEvents(ctx, { ...input, after }, first, ctx.signal);
+    const from = { ...input, after };
+    return follow === undefined ? await events(ctx, from) : await followEvents(ctx, from, ctx.signal);
   },
 );

@@ -19,10 +19,8 @@ export const GET = route(
     output: workspaceKernels,
     stream: "follow",
   },
-  async (ctx, { follow, id }) => {
-    const first = await list(ctx, { id });
-    return follow === undefined ? first : followKernels(ctx, { id }, first, ctx.signal);
-  },
+  async (ctx, { follow, id }) =>
+    follow === undefined ? await list(ctx, { id }) : await followKernels(ctx, { id }, ctx.signal),
 );
 
 export const POST = route(

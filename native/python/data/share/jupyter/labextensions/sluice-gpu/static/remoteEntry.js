@@ -1,11 +1,15 @@
 /**
  * JupyterLab's status bar shows what this workspace has borrowed; a panel at the right borrows and gives back for the
- * notebook in front, says why it waits, and lists what was borrowed before. Written by hand as the module-federation
+ * notebook in front, says why it waits, and lists what was borrowed before. A dialog says when the portal's session has
+ * ended. Written by hand as the module-federation
  * container that JupyterLab loads, so that the wheel needs no JavaScript build: `init` receives the shared modules,
  * `get` gives the plugins.
  */
 (() => {
   const PANEL = "sluice-gpu-panel";
+  const STREAM_RETRY_MS = 15_000;
+  /** A closed dialog is not shown again for this time, though JupyterLab goes on asking its server. */
+  const DIALOG_PAUSE_MS = 600_000;
   let shared;
 
   /** The one version of a module that JupyterLab itself has loaded: tokens compare by identity. */
@@ -28,10 +32,17 @@
       followers.push(follower);
       if (last !== undefined) follower(last);
       if (followers.length > 1) return;
-      const source = new EventSource(URLExt.join(PageConfig.getBaseUrl(), "sluice-gpu", "status"));
-      source.onmessage = (event) => tell(JSON.parse(event.data));
-      // The browser connects again by itself; until then nothing outdated stands there.
-      source.onerror = () => tell({ text: "", detail: "", panel: null });
+      const open = () => {
+        const source = new EventSource(URLExt.join(PageConfig.getBaseUrl(), "sluice-gpu", "status"));
+        source.onmessage = (event) => tell(JSON.parse(event.data));
+        source.onerror = () => {
+          // Until it is connected again, nothing outdated stands there.
+          tell({ text: "", detail: "", panel: null });
+          // The browser connects again by itself, but not after a refusal: the person may have to sign in first.
+          if (source.readyState === EventSource.CLOSED) setTimeout(open, STREAM_RETRY_MS);
+        };
+      };
+      open();
     };
   }
 
@@ -50,6 +61,35 @@
           item.node.textContent = text;
           item.node.title = detail;
         });
+      },
+    };
+  }
+
+  /** JupyterLab's dialog for a lost connection. A session that has ended has one of its own, with the way to sign in. */
+  function makeConnectionLost({ IConnectionLost, ConnectionLost }, { Dialog, showDialog }) {
+    let pausedUntil = 0;
+    return {
+      id: "sluice-gpu:connection-lost",
+      description: "Says when the session has ended, and where to sign in.",
+      autoStart: true,
+      // JupyterLab registers extensions after its own plugins: of two for one token the last one counts.
+      provides: IConnectionLost,
+      activate: () => async (manager, error, translator) => {
+        // The gateway's: server/gateway/gateway.ts.
+        const signIn = error.response?.headers.get("x-sluice-sign-in");
+        if (!signIn) return await ConnectionLost(manager, error, translator);
+        if (Date.now() < pausedUntil) return;
+        pausedUntil = Number.POSITIVE_INFINITY;
+        const { button } = await showDialog({
+          title: "Session expired",
+          body: "Sign in to reconnect. Your notebooks stay open here, and their kernels keep running.",
+          buttons: [Dialog.cancelButton({ label: "Close" }), Dialog.okButton({ label: "Sign in" })],
+        });
+        pausedUntil = Date.now() + DIALOG_PAUSE_MS;
+        if (!button.accept) return;
+        window.open(signIn, "_blank", "noopener");
+        // Back from the portal: ask at once, not at the next of ever rarer attempts.
+        window.addEventListener("focus", () => void manager.sessions.refreshRunning().catch(() => undefined), { once: true });
       },
     };
   }
@@ -312,12 +352,16 @@
 
   async function get(module) {
     if (module !== "./extension") throw new Error(`sluice-gpu has no module ${module}`);
-    const names = ["statusbar", "notebook", "apputils", "coreutils"].map((name) => `@jupyterlab/${name}`);
-    const [statusbar, notebook, apputils, coreutils, widgets] = await Promise.all(
+    const names = ["statusbar", "notebook", "apputils", "coreutils", "application"].map((name) => `@jupyterlab/${name}`);
+    const [statusbar, notebook, apputils, coreutils, application, widgets] = await Promise.all(
       [...names, "@lumino/widgets"].map(sharedModule),
     );
     const follow = makeStream(coreutils);
-    const plugins = [makeStatus(statusbar, widgets, follow), makePanel(notebook, apputils, widgets, follow)];
+    const plugins = [
+      makeStatus(statusbar, widgets, follow),
+      makePanel(notebook, apputils, widgets, follow),
+      makeConnectionLost(application, apputils),
+    ];
     return () => ({ __esModule: true, default: plugins });
   }
 
