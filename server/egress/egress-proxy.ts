@@ -25,7 +25,7 @@ import { throughUpstream, type Upstream } from "./upstream.ts";
 
 /** Maximum open connections of one workspace; further connections are closed at once. */
 export const MOST_CONNECTIONS = 256;
-/** Timeout for the opening of a connection: the request head, or the SOCKS5 greeting and request. */
+/** Default time for the whole opening of a connection: the request head, or the SOCKS5 greeting and request. */
 const OPENING_MS = 10_000;
 const CONNECT_MS = 30_000;
 /** A resolver that does not answer holds no connection longer than this. */
@@ -55,6 +55,7 @@ export type EgressOptions = {
   upstream?: Upstream | undefined;
   onRefused?: (refusal: Refusal) => void;
   resolve?: Parameters<typeof judge>[0]["resolve"];
+  openingMs?: number;
 };
 
 export type EgressProxy = { server: Server; close: () => void };
@@ -111,7 +112,7 @@ class Egress implements EgressProxy {
     this.#keep(socket);
     socket.on("timeout", () => socket.destroy());
     // A deadline, because a client may send its opening byte by byte.
-    const deadline = setTimeout(() => socket.destroy(), OPENING_MS);
+    const deadline = setTimeout(() => socket.destroy(), this.#options.openingMs ?? OPENING_MS);
     this.#openings.set(socket, deadline);
     socket.once("close", () => clearTimeout(deadline));
     socket.once("readable", () => {
