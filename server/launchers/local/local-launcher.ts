@@ -30,6 +30,7 @@ import type { Logger } from "#server/log.ts";
 import { formatBytes } from "#server/scheduler/amount.ts";
 import { shortFolder } from "#server/short-folder.ts";
 import { workspaceSockets } from "#server/workspace-sockets.ts";
+import { withBoundedLog } from "./bounded-log.ts";
 import {
   type ControlGroups,
   inGroup,
@@ -333,12 +334,12 @@ async function start(input: StartInput): Promise<LocalHandle> {
           command: command.with(1, INIT_INSIDE),
         });
 
-  const log = await open(paths.log, "w", 0o600);
+  const log = await open(paths.log, "w+", 0o600);
   try {
     const group = "folder" in groups ? await makeGroup(groups, { id: spec.id, limits }) : undefined;
     // Without a control group, a lower priority keeps database, portal and GPU servers responsive.
-    const [program = "nice", ...args] =
-      group === undefined ? ["nice", "-n", String(NICENESS), ...sandboxed] : inGroup(group, sandboxed);
+    const limited = group === undefined ? ["nice", "-n", String(NICENESS), ...sandboxed] : inGroup(group, sandboxed);
+    const [program = "python3", ...args] = withBoundedLog(environment.interpreter, limited);
     const child = spawn(program, args, {
       cwd: "/",
       detached: true,
