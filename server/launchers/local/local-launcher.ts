@@ -57,6 +57,7 @@ import { workspaceEnvironment } from "./workspace-environment.ts";
 import {
   hostLayout,
   JUPYTER_CONFIG,
+  measureFiles,
   prepareFiles,
   removeFiles,
   type WorkspacePaths,
@@ -179,6 +180,10 @@ export class LocalLauncher implements Launcher {
   async remove(id: string): Promise<void> {
     await this.stop(id);
     await removeFiles(this.#paths(id));
+  }
+
+  async filesBytes(id: string, signal: AbortSignal): Promise<number> {
+    return await measureFiles(this.#paths(id), signal);
   }
 
   async prefetch(
