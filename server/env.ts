@@ -102,6 +102,10 @@ const settings = z.object({
     .default(8 * 3600),
   /** Days for which the files of a removed workspace are kept; 0: they are deleted at once. */
   SLUICE_REMOVED_WORKSPACE_DAYS: z.coerce.number().int().min(0).max(365).default(7),
+  /** Removed workspaces of one person whose files are kept; above it, the oldest are deleted. */
+  SLUICE_REMOVED_WORKSPACES: z.coerce.number().int().min(1).max(1_000).default(10),
+  /** Limit of the files of one person's removed local workspaces, GiB; above it, the oldest are deleted. */
+  SLUICE_REMOVED_FILES_GIB: z.coerce.number().int().min(1).default(100),
   /** Limit of a local workspace's files on disk, GiB. A workspace above the limit is told so on its page. */
   SLUICE_WORKSPACE_FILES_GIB: z.coerce.number().int().min(1).default(100),
   /** A kernel that runs for so long is told to its holder and to the leads of their team, and audited, where the team's policy says nothing else; 0: none is. */

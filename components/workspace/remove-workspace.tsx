@@ -42,7 +42,7 @@ export function RemoveWorkspaceDialog({
         <>
           Its notebooks end. {leaseLoss(workspace)}
           {days > 0
-            ? `Files and installed packages are kept for ${plural(days, "day")}: until then it can be restored.`
+            ? `Files and installed packages are kept for ${plural(days, "day")}: until then it can be restored. Above a limit, the files of the oldest removed workspaces are deleted first.`
             : "All of its files and installed packages are deleted. This cannot be undone."}
         </>
       }

@@ -21,7 +21,7 @@ import {
 } from "@kubernetes/client-node";
 import { expect, it, onTestFinished } from "vitest";
 import { isTaken as isTakenBy, template as render, values } from "#scripts/cluster/chart.ts";
-import { OPEN } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY } from "#server/contracts/egress.ts";
 import { networkPolicy } from "#server/launchers/kubernetes/objects.ts";
 import { type KubernetesSettings, parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import { testCluster } from "#server/launchers/kubernetes/testing.ts";
@@ -117,7 +117,7 @@ it("lets workspaces reach broker and GPU servers on their ports and no database,
   const made = await template({ ...values, ...database, gpud: { port: 3011 } });
   const settings = settingsOf(made);
   expect(settings).toMatchObject({ imagePullSecrets: ["registry-c"], imagePullSecretsNamespace: "default" });
-  const { ingress = [], egress = [] } = networkPolicy(settings, "team-1", OPEN).spec ?? {};
+  const { ingress = [], egress = [] } = networkPolicy(settings, "team-1", DEFAULT_EGRESS_POLICY).spec ?? {};
   /** The chart's pods that these select, by their component. */
   const selected = (peers: V1NetworkPolicyPeer[] = []) =>
     made.flatMap((object) => {

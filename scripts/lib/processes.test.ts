@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -79,6 +79,27 @@ it("keeps a service whose log cannot be written", async () => {
   await new Promise((resolve) => setTimeout(resolve, 300));
   expect(service.pid()).toBe(pid);
   expect(restarts).toEqual([]);
+});
+
+it("hands over the output of a program without line ends in pieces", async () => {
+  const lines: string[] = [];
+  await run("sh", ["-c", "head -c 1000000 /dev/zero | tr '\\0' x"], { onLine: (line) => lines.push(line) });
+  expect(Math.max(...lines.map(({ length }) => length))).toBe(16_384);
+  expect(lines.join("").length).toBe(1_000_000);
+});
+
+it("keeps no more than a piece of what a service prints without line ends", async () => {
+  const logFile = path.join(await mkdtemp(path.join(tmpdir(), "sluice-service-")), "log");
+  service = await startService("it", {
+    command: "sh",
+    args: ["-c", "echo up; head -c 1000000 /dev/zero | tr '\\0' x; exec sleep 600"],
+    env: process.env,
+    logFile,
+    ready: (line) => line === "up",
+  });
+  const logged = async () => (await readFile(logFile, "utf8")).split("\n").filter((line) => line.startsWith("x"));
+  await expect.poll(async () => (await logged()).length).toBe(Math.floor(1_000_000 / 16_384));
+  expect(new Set((await logged()).map(({ length }) => length))).toEqual(new Set([16_384]));
 });
 
 describe("a program with a limit", () => {

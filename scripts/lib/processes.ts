@@ -1,14 +1,14 @@
 /** Running other programs: to their end with their lines, or as a service that must stay up. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Watchdog } from "#scripts/lib/watchdog.ts";
+import { onLines } from "#server/lines.ts";
 import { type Output, outputTo } from "#server/output.ts";
 
 export type RunOptions = {
   cwd?: string;
   env?: NodeJS.ProcessEnv;
-  /** Every line of output, both streams. */
+  /** Every line of output, both streams; a line above 16 Ki characters in pieces. */
   onLine?: (line: string) => void;
   /** Lower priority, for builds that must not slow down what people already see. */
   background?: boolean;
@@ -35,7 +35,7 @@ export async function run(command: string, args: readonly string[], options: Run
     if (tail.length > 40) tail.shift();
     options.onLine?.(line);
   };
-  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", onLine);
+  for (const stream of [child.stdout, child.stderr]) onLines(stream, onLine);
   const stop = () => child.kill();
   process.once("exit", stop);
   const code = await new Promise<number | null>((resolve, reject) => {
@@ -140,7 +140,7 @@ function launch(options: ServiceOptions, log: Output): ChildProcess {
     detached: true,
   });
   for (const stream of [child.stdout, child.stderr]) {
-    if (stream !== null) createInterface({ input: stream }).on("line", (line) => log.write(`${line}\n`));
+    if (stream !== null) onLines(stream, (line) => log.write(`${line}\n`));
   }
   return child;
 }
@@ -159,7 +159,7 @@ async function untilReady(name: string, child: ChildProcess, options: ServiceOpt
     };
     for (const stream of [child.stdout, child.stderr]) {
       if (stream === null) continue;
-      createInterface({ input: stream }).on("line", (line) => {
+      onLines(stream, (line) => {
         tail.push(line);
         if (tail.length > 30) tail.shift();
         if (options.ready(line)) settle(resolve);

@@ -1,31 +1,44 @@
 /** A service whose event loop blocks on demand, and a watchdog that does not wait for minutes. */
 import { mkdtemp } from "node:fs/promises";
+import { request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { freePort } from "#server/free-port.ts";
 import { type Service, startService } from "./processes.ts";
-import { type Ask, askHealth, Watchdog, watchdogOf } from "./watchdog.ts";
+import { type Ask, askHealth, type HealthAddress, Watchdog, watchdogOf } from "./watchdog.ts";
 
 const PROGRAM = `
+  const at = JSON.parse(process.argv[1]);
+  // A killed run leaves its socket.
+  if (at.path) require("node:fs").rmSync(at.path, { force: true });
   require("node:http").createServer((request, response) => {
     if (request.url === "/block") for (;;);
     response.statusCode = 503;
     response.end();
-  }).listen(Number(process.argv[1]), "127.0.0.1", () => console.log("up"));
+  }).listen(at, () => console.log("up"));
   process.on("SIGTERM", () => process.exit(0));`;
 
-describe("a service with a watchdog", () => {
+describe.each([
+  ["a port", async (): Promise<HealthAddress> => ({ host: "127.0.0.1", port: await freePort() })],
+  [
+    "a Unix socket",
+    async (): Promise<HealthAddress> => ({
+      socketPath: path.join(await mkdtemp(path.join(tmpdir(), "sluice-watchdog-")), "health.sock"),
+    }),
+  ],
+])("a service with a watchdog at %s", (_, addressOf) => {
   let service: Service | undefined;
-  let port: number;
+  let address: HealthAddress;
   const restarts: string[] = [];
   beforeEach(async () => {
-    port = await freePort();
+    address = await addressOf();
     restarts.length = 0;
-    const ask = askHealth({ host: "127.0.0.1", port });
+    const ask = askHealth(address);
+    const at = "socketPath" in address ? { path: address.socketPath } : address;
     service = await startService("portal", {
       command: process.execPath,
-      args: ["-e", PROGRAM, String(port)],
+      args: ["-e", PROGRAM, JSON.stringify(at)],
       env: process.env,
       logFile: path.join(await mkdtemp(path.join(tmpdir(), "sluice-service-")), "log"),
       ready: (line) => line === "up",
@@ -34,7 +47,12 @@ describe("a service with a watchdog", () => {
     });
   });
   afterEach(async () => await service?.stop(500));
-  const get = (target: string) => fetch(`http://127.0.0.1:${port}${target}`, { signal: AbortSignal.timeout(500) });
+  const get = async (target: string) =>
+    await new Promise<number | undefined>((resolve, reject) => {
+      const asked = request({ ...address, path: target, agent: false, signal: AbortSignal.timeout(500) });
+      asked.once("error", reject).once("response", ({ statusCode }) => resolve(statusCode));
+      asked.end();
+    });
 
   it("is ended and started again when the event loop stalls, with one line that says so", async () => {
     const first = service?.pid();
@@ -42,7 +60,7 @@ describe("a service with a watchdog", () => {
     await new Promise((resolve) => setTimeout(resolve, 500));
     await get("/block").catch(() => undefined);
     await vi.waitFor(() => expect(service?.pid()).not.toBe(first), 10_000);
-    await vi.waitFor(async () => expect((await get("/")).status).toBe(503), 10_000);
+    await vi.waitFor(async () => expect(await get("/")).toBe(503), 10_000);
     expect(restarts).toEqual(["portal did not answer for 1 s and was ended"]);
   });
 
@@ -54,10 +72,12 @@ describe("a service with a watchdog", () => {
   });
 });
 
-it("is there for portal, broker and gateway, and not for gpud", () => {
+it("is there for portal, broker, gateway and egress, and not for gpud", () => {
   const ports = { portalPort: 1, brokerPort: 2, gatewayPort: 3 };
-  const names = ["portal", "broker", "gateway", "gpud"];
-  expect(names.map((name) => watchdogOf(name, ports, process.env) !== undefined)).toEqual([true, true, true, false]);
+  const env = { ...process.env, SLUICE_STATE_DIR: "/state" };
+  const names = ["portal", "broker", "gateway", "egress", "gpud"];
+  const watched = names.filter((name) => watchdogOf(name, ports, env) !== undefined);
+  expect(watched).toEqual(["portal", "broker", "gateway", "egress"]);
 });
 
 describe("a watchdog", () => {

@@ -1,8 +1,11 @@
 /** Finds a process that runs and no longer answers, as with an event loop that is busy for good. */
-import { request as requestHttp } from "node:http";
+import { type ClientRequest, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Listening } from "#server/broker/listening.ts";
+import { egressHealthSocket } from "#server/egress/health.ts";
+import { readAnswer } from "#server/http/bounded-answer.ts";
+import { unixEndpoint, WorkspaceAgent } from "#server/jupyter/endpoint.ts";
 
 /** Time without an answer after which a process counts as stalled. */
 export const SILENT_MS = 10_000;
@@ -11,8 +14,11 @@ const START_MS = 60_000;
 /** Pause between questions. */
 const ASK_MS = 2_000;
 
+/** Longest answer that is read; the port of a process can be another program's. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+
 /** Where a process answers `/healthz`. */
-export type HealthAddress = { host: string; port: number; isTls?: boolean };
+export type HealthAddress = { host: string; port: number; isTls?: boolean } | { socketPath: string };
 
 /** Settles when the process answers, whatever the answer is; rejects when there is no answer. */
 export type Ask = (signal: AbortSignal) => Promise<void>;
@@ -91,10 +97,12 @@ type Ports = { portalPort: number; brokerPort: number; gatewayPort: number };
 /** The watchdog of a process of `npm start`; undefined for gpud, which does not speak HTTP. */
 export function watchdogOf(name: string, ports: Ports, env: NodeJS.ProcessEnv): Watchdog | undefined {
   const host = addressOf(env.SLUICE_LISTEN);
+  const { SLUICE_STATE_DIR: stateDir } = env;
   const addresses: Record<string, HealthAddress | undefined> = {
     portal: { host: "127.0.0.1", port: ports.portalPort },
     broker: { host, port: ports.brokerPort, isTls: Boolean(env.SLUICE_BROKER_TLS_CERTIFICATE) },
     gateway: { host, port: ports.gatewayPort },
+    egress: stateDir === undefined ? undefined : { socketPath: egressHealthSocket(stateDir) },
   };
   const address = addresses[name];
   return address && new Watchdog({ ask: askHealth(address) });
@@ -106,16 +114,26 @@ function addressOf(listen = ""): string {
 }
 
 /** Asks for `/healthz`. The certificate is not checked: the question holds no secret, and any answer will do. */
-export function askHealth({ isTls = false, ...address }: HealthAddress): Ask {
+export function askHealth(address: HealthAddress): Ask {
   return async (signal) =>
     await new Promise<void>((resolve, reject) => {
-      const options = { ...address, path: "/healthz", signal, agent: false as const };
-      const request = isTls ? requestHttps({ ...options, rejectUnauthorized: false }) : requestHttp(options);
+      const request = requestTo(address, signal);
       request.on("response", (response) => {
-        response.resume();
+        void readAnswer(response, MAX_ANSWER_BYTES).catch(() => undefined);
         resolve();
       });
       request.on("error", reject);
       request.end();
     });
+}
+
+function requestTo(address: HealthAddress, signal: AbortSignal): ClientRequest {
+  const asked = { path: "/healthz", signal };
+  if ("socketPath" in address) {
+    const agent = new WorkspaceAgent({ keepAlive: false }, unixEndpoint(address.socketPath));
+    return requestHttp({ ...asked, host: "localhost", agent });
+  }
+  const { isTls = false, ...at } = address;
+  const options = { ...asked, ...at, agent: false as const };
+  return isTls ? requestHttps({ ...options, rejectUnauthorized: false }) : requestHttp(options);
 }

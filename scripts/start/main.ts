@@ -4,16 +4,14 @@
  * stops everything but the running workspaces; the next start finds those again.
  */
 import { existsSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import path from "node:path";
-import { keepReserve } from "#scripts/lib/reserve.ts";
 import { buildNative, buildPortal, buildWheel } from "#scripts/start/builds.ts";
 import { holdChosenPorts, processEnvironment } from "#scripts/start/config.ts";
 import { showDemo } from "#scripts/start/demo.ts";
-import { lockInstallation } from "#scripts/start/lock.ts";
 import { services } from "#scripts/start/services.ts";
 import { announce, makeJoinToken } from "#scripts/start/setup.ts";
 import { Steps } from "#scripts/start/steps.ts";
+import { takeStateDir } from "#scripts/start/take-state-dir.ts";
 import { openDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
@@ -25,10 +23,7 @@ keepOutput();
 const started = Number(process.env.SLUICE_STARTED_AT ?? Date.now());
 const root = process.cwd();
 const stateDir = path.resolve(process.env.SLUICE_STATE_DIR ?? path.join(root, ".sluice"));
-await mkdir(path.join(stateDir, "logs"), { recursive: true, mode: 0o700 });
-// Before anything is written: on a full disk the reserve gives the start its space.
-await keepReserve(stateDir, { say: (line) => console.log(`  !  ${line}`) });
-const unlock = await lockInstallation(stateDir);
+const giveBack = await takeStateDir(stateDir, { say: (line) => console.log(`  !  ${line}`) });
 
 const STEPS = {
   database: "Database",
@@ -142,6 +137,6 @@ async function shutDown(code: number): Promise<void> {
       console.error(`  !  ${end.name}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
-  await unlock();
+  await giveBack();
   process.exit(code);
 }

@@ -151,6 +151,7 @@ const rules = {
   "workspace.restore": ownerLeadOrAdmin,
   /** The files of a removed workspace, before their time. */
   "workspace.delete-files": ownerLeadOrAdmin,
+  "workspace.limit-kept-files": systemOnly,
   "workspace.restart": user((p, r) => (isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   "workspace.duplicate": ownerInTeam,
   /** Its files and notebooks, and a later stop. */

@@ -13,6 +13,7 @@ import { egressPolicyOf } from "#server/services/team/egress-policy-of.ts";
 import { type BrokerOptions, type Certificate, startBroker } from "./broker.ts";
 import { startDatasetMeasuring } from "./dataset-measuring.ts";
 import { startEnvironmentChecks } from "./environment-check/loop.ts";
+import { startKeptFilesLimit } from "./kept-files-limit.ts";
 import { startWorkspaceWatch } from "./workspace-watch.ts";
 
 keepOutput();
@@ -40,6 +41,7 @@ async function main(): Promise<void> {
   // Folders lie on the machine of the local launcher.
   const measuring = launchers.has("local") ? startDatasetMeasuring(database, logger("datasets")) : undefined;
   const limits = [...launchers.values()].map((launcher) => launcher.watchLimits?.(logger("limits")));
+  const keptFiles = startKeptFilesLimit(database, { launchers, log: logger("kept-files") });
   const checks = startEnvironmentChecks(database, logger("environment-checks"));
   process.stdout.write(`${JSON.stringify({ ready: "broker", port: broker.port })}\n`);
 
@@ -55,6 +57,7 @@ async function main(): Promise<void> {
       reconciler.stop(),
       cluster?.stop(),
       measuring?.stop(),
+      keptFiles.stop(),
       checks.stop(),
       ...limits.map((each) => each?.stop()),
       broker.stop(),

@@ -20,7 +20,7 @@ export const egressPolicy = z.object({
 export type EgressPolicy = z.infer<typeof egressPolicy>;
 
 /** The policy of a team for which nothing is set. */
-export const OPEN: EgressPolicy = { mode: "all", allow: [] };
+export const DEFAULT_EGRESS_POLICY: EgressPolicy = { mode: "all", allow: [] };
 
 /** `version` counts the edits of the policy. */
 export const egressPolicyView = z.strictObject({ ...egressPolicy.shape, version });

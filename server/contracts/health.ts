@@ -3,7 +3,7 @@ import { z } from "zod";
 import { instant } from "./common.ts";
 
 export const component = z.strictObject({
-  kind: z.enum(["portal", "broker", "gateway", "launcher", "database", "gpu-server", "guarantees", "orphan"]),
+  kind: z.enum(["portal", "broker", "gateway", "egress", "launcher", "database", "gpu-server", "guarantees", "orphan"]),
   name: z.string(),
   state: z.enum(["ok", "warning", "down"]),
   /** What was seen, for a person. */
@@ -15,7 +15,7 @@ export const component = z.strictObject({
   next: z.string().nullable(),
 });
 export type Component = z.infer<typeof component>;
-/** What the broker and the gateway answer at `/healthz`; only the broker has launchers. */
+/** What broker, gateway and egress answer at `/healthz`; only the broker has launchers. */
 export const processHealth = z.object({
   status: z.literal("ok"),
   version: z.string(),

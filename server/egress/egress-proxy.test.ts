@@ -8,8 +8,9 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
+import type { RefusedConnection } from "#server/services/workspace/record-refusals.ts";
 import { AddressRules } from "./addresses.ts";
-import { createEgressProxy, type EgressProxy, MOST_CONNECTIONS, type Refusal } from "./egress-proxy.ts";
+import { createEgressProxy, type EgressProxy, MOST_CONNECTIONS } from "./egress-proxy.ts";
 import { judge } from "./judge.ts";
 import { packageIndexes } from "./package-indexes.ts";
 import { LoopbackIsPublic } from "./testing.ts";
@@ -22,7 +23,7 @@ let port: number;
 let proxy: EgressProxy;
 let policy: EgressPolicy;
 let gpuServers: Set<string>;
-let refusals: Refusal[];
+let refusals: RefusedConnection[];
 /** Names of this test. Other names have no address. */
 let names: Record<string, string[]>;
 

@@ -16,16 +16,17 @@ import { connect, createServer, type LookupFunction, type Server, type Socket } 
 import { type Duplex, pipeline } from "node:stream";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
 import { SluiceError } from "#server/errors.ts";
+import type { RefusedConnection } from "#server/services/workspace/record-refusals.ts";
 import { within } from "#server/within.ts";
 import { WorkQueue } from "#server/work-queue.ts";
 import type { AddressRules } from "./addresses.ts";
-import { canonicalHost, type Destination, hostAndPort, judge, type Verdict } from "./judge.ts";
+import { canonicalHost, type Destination, type EgressDecision, hostAndPort, judge } from "./judge.ts";
 import { answerSocks, REPLY, readSocksRequest, SocksError } from "./socks.ts";
 import { throughUpstream, type Upstream } from "./upstream.ts";
 
 /** Maximum open connections of one workspace; further connections are closed at once. */
 export const MOST_CONNECTIONS = 256;
-/** Timeout for the opening of a connection: the request head, or the SOCKS5 greeting and request. */
+/** Default time for the whole opening of a connection: the request head, or the SOCKS5 greeting and request. */
 const OPENING_MS = 10_000;
 const CONNECT_MS = 30_000;
 /** A resolver that does not answer holds no connection longer than this. */
@@ -42,9 +43,6 @@ const LOOKUPS = {
   retryAfterSeconds: 1,
 };
 
-/** A connection that the policy refused. */
-export type Refusal = { host: string; port: number; reason: string };
-
 export type EgressOptions = {
   rules: AddressRules;
   /** Called for each connection, so that a change applies to the next connection. */
@@ -53,8 +51,9 @@ export type EgressOptions = {
   indexes: ReadonlySet<string>;
   /** The proxy of the host, if the host has one. */
   upstream?: Upstream | undefined;
-  onRefused?: (refusal: Refusal) => void;
+  onRefused?: (refused: RefusedConnection) => void;
   resolve?: Parameters<typeof judge>[0]["resolve"];
+  openingMs?: number;
 };
 
 export type EgressProxy = { server: Server; close: () => void };
@@ -111,7 +110,7 @@ class Egress implements EgressProxy {
     this.#keep(socket);
     socket.on("timeout", () => socket.destroy());
     // A deadline, because a client may send its opening byte by byte.
-    const deadline = setTimeout(() => socket.destroy(), OPENING_MS);
+    const deadline = setTimeout(() => socket.destroy(), this.#options.openingMs ?? OPENING_MS);
     this.#openings.set(socket, deadline);
     socket.once("close", () => clearTimeout(deadline));
     socket.once("readable", () => {
@@ -229,23 +228,23 @@ class Egress implements EgressProxy {
     const policy = await this.#options.policy();
     const input = { destination, policy, rules, gpuServers: gpuServers(), indexes, resolve };
     // The place in the queue is held until the resolver has answered, also when nobody waits for it any more.
-    const verdict = await within(
+    const decision = await within(
       RESOLVE_MS,
       this.#lookups.run(() => judge(input)),
-      (): Verdict => {
+      (): EgressDecision => {
         return { unknown: `The resolver did not answer for ${host} in time.` };
       },
     );
-    if ("refused" in verdict) {
-      onRefused?.({ ...destination, reason: verdict.refused });
-      throw new Unreachable(403, verdict.refused);
+    if ("refused" in decision) {
+      onRefused?.({ ...destination, reason: decision.refused });
+      throw new Unreachable(403, decision.refused);
     }
-    if ("unknown" in verdict) {
+    if ("unknown" in decision) {
       // Behind a proxy, the host may be unable to resolve names of the internet.
       if (upstream?.resolves(destination.host, policy) === true) return { destination, lookup: undefined };
-      throw new Unreachable(502, verdict.unknown);
+      throw new Unreachable(502, decision.unknown);
     }
-    const { addresses } = verdict;
+    const { addresses } = decision;
     const lookup: LookupFunction = (_host, asked, done) => {
       const [first = { address: "", family: 4 }] = addresses;
       if (asked.all === true) done(null, addresses);

@@ -7,7 +7,12 @@ import type { EgressPolicy } from "#server/contracts/egress.ts";
 import type { Database } from "#server/db/client.ts";
 import { gpuServers, teams, workspaces } from "#server/db/schema/index.ts";
 import type { Logger } from "#server/log.ts";
-import { MOST_REFUSALS, type RefusedConnection, recordRefusals } from "#server/services/workspace/record-refusals.ts";
+import {
+  type CountedRefusal,
+  MOST_REFUSALS,
+  type RefusedConnection,
+  recordRefusals,
+} from "#server/services/workspace/record-refusals.ts";
 import { serveWorkspaces } from "#server/workspace-sockets.ts";
 import { AddressRules } from "./addresses.ts";
 import { createEgressProxy, type EgressProxy } from "./egress-proxy.ts";
@@ -37,7 +42,7 @@ export type EgressServiceOptions = {
 /** Starts the service; settles when all present workspaces have their sockets. */
 export async function startEgress(db: Database, options: EgressServiceOptions): Promise<EgressService> {
   const { stateDir, log, rules = new AddressRules() } = options;
-  const refused = new Map<string, RefusedConnection[]>();
+  const refused = new Map<string, CountedRefusal[]>();
   const upstream = upstreamOf(options.environment);
   const indexes = packageIndexes(options.environment);
   const addresses = kept(async () => await addressesOfGpuServers(db));
@@ -79,7 +84,7 @@ export async function startEgress(db: Database, options: EgressServiceOptions): 
 }
 
 /** Adds up refusals by destination, for at most MOST_REFUSALS destinations. */
-function note(refused: Map<string, RefusedConnection[]>, id: string, refusal: Omit<RefusedConnection, "count">): void {
+function note(refused: Map<string, CountedRefusal[]>, id: string, refusal: RefusedConnection): void {
   const list = refused.get(id) ?? [];
   refused.set(id, list);
   const same = list.find(({ host, port }) => host === refusal.host && port === refusal.port);

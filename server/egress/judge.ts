@@ -12,7 +12,7 @@ const MOST_ADDRESSES = 32;
 export type Destination = { host: string; port: number };
 
 /** `refused`: a sentence with the rule and the next step. `unknown`: a sentence that says why there is no address. */
-export type Verdict = { addresses: LookupAddress[] } | { refused: string } | { unknown: string };
+export type EgressDecision = { addresses: LookupAddress[] } | { refused: string } | { unknown: string };
 
 export type JudgeInput = {
   destination: Destination;
@@ -26,7 +26,7 @@ export type JudgeInput = {
 };
 
 /** Judges one destination: resolves all its addresses and returns the open ones. */
-export async function judge(input: JudgeInput): Promise<Verdict> {
+export async function judge(input: JudgeInput): Promise<EgressDecision> {
   const { destination, policy, rules, gpuServers, indexes, resolve = resolveAll } = input;
   const host = canonicalHost(destination.host);
   if (host === undefined)

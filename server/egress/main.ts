@@ -6,15 +6,19 @@ import { logger } from "#server/log.ts";
 import { keepOutput } from "#server/output.ts";
 import { stopOnSignal } from "#server/stop-on-signal.ts";
 import { startEgress } from "./egress-service.ts";
+import { serveEgressHealth } from "./health.ts";
 
 keepOutput();
 const log = logger("egress");
 process.on("unhandledRejection", (error) => log.error({ err: error }, "unhandled rejection"));
 const opened = database();
 await checkSchema(opened.sql);
-const egress = await startEgress(opened.db, { stateDir: env().SLUICE_STATE_DIR, log, environment: process.env });
+const { SLUICE_STATE_DIR: stateDir } = env();
+const egress = await startEgress(opened.db, { stateDir, log, environment: process.env });
+const closeHealth = await serveEgressHealth(opened.db, stateDir);
 
 stopOnSignal(log, async () => {
+  closeHealth();
   await egress.close();
   await opened.close();
 });

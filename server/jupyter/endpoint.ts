@@ -6,14 +6,12 @@ import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Agent, type AgentOptions, type IncomingMessage, type RequestOptions, request } from "node:http";
 import { connect, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { readAnswer, responseOf } from "#server/http/bounded-answer.ts";
+import { type AnswerLimits, readAnswer, responseOf } from "#server/http/bounded-answer.ts";
 
 /** Opens a path without opening the file for reading (Linux, open(2)). */
 const O_PATH = 0o10000000;
-/** Maximum size of an answer in bytes, for lists of kernels, sessions and files. */
-const LONGEST_ANSWER = 4 * 1024 * 1024;
-/** Timeout of a complete answer. */
-const ANSWER_MS = 30_000;
+/** Default limits of an answer, for lists of kernels, sessions and files. */
+const ANSWER: AnswerLimits = { maxBytes: 4 * 1024 * 1024, timeoutMs: 30_000 };
 /** Requests to one workspace at a time; further ones fail at once. */
 const MOST_REQUESTS = 16;
 
@@ -89,16 +87,17 @@ export class WorkspaceAgent extends Agent {
 const underWay = new Map<string, number>();
 
 /**
- * `fetch` for one workspace: no redirects, at most 4 MiB within 30 s (less where the request's signal says so), and 16
- * requests at a time, so that a workspace that never answers holds at most 16 answers in memory.
+ * `fetch` for one endpoint: no redirects, by default at most 4 MiB within 30 s (less where the request's signal says
+ * so), and 16 requests at a time, so that a workspace that never answers holds at most 16 answers in memory.
  */
-export function fetchOf(endpoint: string): typeof globalThis.fetch {
+export function fetchOf(endpoint: string, limits: AnswerLimits = ANSWER): typeof globalThis.fetch {
   return async (input, init) => {
     const requests = underWay.get(endpoint) ?? 0;
     if (requests >= MOST_REQUESTS) throw new Error("The workspace's server has not answered the requests before.");
     underWay.set(endpoint, requests + 1);
     try {
-      return await ask(endpoint, input instanceof Request && init === undefined ? input : new Request(input, init));
+      const wanted = input instanceof Request && init === undefined ? input : new Request(input, init);
+      return await ask(endpoint, wanted, limits);
     } finally {
       const left = (underWay.get(endpoint) ?? 1) - 1;
       if (left === 0) underWay.delete(endpoint);
@@ -107,7 +106,7 @@ export function fetchOf(endpoint: string): typeof globalThis.fetch {
   };
 }
 
-async function ask(endpoint: string, wanted: Request): Promise<Response> {
+async function ask(endpoint: string, wanted: Request, limits: AnswerLimits): Promise<Response> {
   const { pathname, search } = new URL(wanted.url);
   const body = wanted.body === null ? undefined : Buffer.from(await wanted.arrayBuffer());
   const headers = Object.fromEntries(wanted.headers);
@@ -117,7 +116,7 @@ async function ask(endpoint: string, wanted: Request): Promise<Response> {
     method: wanted.method,
     path: `${pathname}${search}`,
     headers: body === undefined ? headers : { ...headers, "content-length": body.length },
-    signal: AbortSignal.any([wanted.signal, AbortSignal.timeout(ANSWER_MS)]),
+    signal: AbortSignal.any([wanted.signal, AbortSignal.timeout(limits.timeoutMs)]),
   });
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     onward.once("response", resolve).once("error", reject);
@@ -129,5 +128,5 @@ async function ask(endpoint: string, wanted: Request): Promise<Response> {
   for (const [name, value] of Object.entries(answer.headers)) {
     for (const one of [value ?? []].flat()) answerHeaders.append(name, one);
   }
-  return responseOf(answer.statusCode ?? 502, answerHeaders, await readAnswer(answer, LONGEST_ANSWER));
+  return responseOf(answer.statusCode ?? 502, answerHeaders, await readAnswer(answer, limits.maxBytes));
 }

@@ -159,6 +159,8 @@ export interface Launcher {
     tell: (so: Prefetched) => boolean,
     signal: AbortSignal,
   ): Promise<Prefetched | undefined>;
+  /** Bytes of a stopped workspace's files. Missing where files lie in volumes of fixed size. */
+  filesBytes?(id: string, signal: AbortSignal): Promise<number>;
   /** Measures these workspaces; those that do not run, or that it cannot see into, are left out. */
   usage(ids: readonly string[]): Promise<Map<string, Usage>>;
   /** How limits of workspaces are enforced. Missing where a cluster does. */

@@ -11,6 +11,7 @@ export const LOCKS = {
   "cluster watch": 7_411_013,
   "dataset measuring": 7_411_014,
   "environment checks": 7_411_015,
+  "limit of removed files": 7_411_016,
 } as const;
 
 export type Leadership = {

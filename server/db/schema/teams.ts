@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, integer, jsonb, pgTable, primaryKey, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
-import { type EgressPolicy, OPEN } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY, type EgressPolicy } from "#server/contracts/egress.ts";
 import { bytes, createdAt, id, instant, version } from "./columns.ts";
 import { users } from "./users.ts";
 
@@ -18,7 +18,7 @@ export const teams = pgTable(
      */
     archivedAt: instant("archived_at"),
     /** Destinations that the team's workspaces may connect to (server/contracts/egress.ts). */
-    egressPolicy: jsonb("egress_policy").$type<EgressPolicy>().notNull().default(OPEN),
+    egressPolicy: jsonb("egress_policy").$type<EgressPolicy>().notNull().default(DEFAULT_EGRESS_POLICY),
     egressPolicyVersion: version("egress_policy_version"),
   },
   (t) => [uniqueIndex("teams_name").on(t.name)],

@@ -1,6 +1,6 @@
 import type { V1Pod, V1Service } from "@kubernetes/client-node";
 import { expect, it } from "vitest";
-import { OPEN } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY } from "#server/contracts/egress.ts";
 import { PRIVATE } from "#server/egress/addresses.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { isAsPut } from "./drift.ts";
@@ -12,7 +12,7 @@ const settings = parseSettings({
   ...{ environments: {}, sizes: {}, home: { size: "20Gi" }, team: {} },
   network: { from: [gateway], to: [{ addresses: "0.0.0.0/0", ports: [443] }] },
 });
-const wanted = networkPolicy(settings, "team-1", OPEN).spec;
+const wanted = networkPolicy(settings, "team-1", DEFAULT_EGRESS_POLICY).spec;
 const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": "sluice" } };
 const world = {
   cidr: "0.0.0.0/0",

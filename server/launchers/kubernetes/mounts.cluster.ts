@@ -11,7 +11,7 @@ import type {
   V1Pod,
 } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { OPEN } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY } from "#server/contracts/egress.ts";
 import type { DatasetMount } from "#server/launchers/launcher.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { datasetObjects, homeClaim, ownedBy, teamObjects, workspacePod } from "./objects.ts";
@@ -40,7 +40,7 @@ const spec = aWorkspaceSpec({
     dataset("volume", { kind: "volume", claim: "measured" }, false),
   ],
 });
-const [namespace] = teamObjects(settings, spec.teamId, OPEN) as [V1Namespace];
+const [namespace] = teamObjects(settings, spec.teamId, DEFAULT_EGRESS_POLICY) as [V1Namespace];
 
 let claim: V1PersistentVolumeClaim;
 let made: KubernetesObject[] = [];

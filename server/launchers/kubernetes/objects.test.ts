@@ -1,6 +1,6 @@
 import type { V1NetworkPolicy, V1PersistentVolume, V1PersistentVolumeClaim } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
-import { OPEN } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY } from "#server/contracts/egress.ts";
 import type { DatasetMount } from "#server/launchers/launcher.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import {
@@ -179,7 +179,7 @@ describe("a workspace's pod", () => {
 
 describe("a team's namespace", () => {
   it("comes with Pod Security, limits, quota and a policy of the network, in this order", () => {
-    const objects = teamObjects(settings, spec.teamId, OPEN);
+    const objects = teamObjects(settings, spec.teamId, DEFAULT_EGRESS_POLICY);
     expect(objects.map(({ kind }) => kind)).toEqual([
       "Namespace",
       "LimitRange",
@@ -192,15 +192,15 @@ describe("a team's namespace", () => {
       labels: { "pod-security.kubernetes.io/enforce": "restricted", "app.kubernetes.io/managed-by": "sluice" },
     });
     expect(objects[2]).toMatchObject({ spec: { hard: { "limits.cpu": "64" } } });
-    expect(teamObjects({ ...settings, team: { quota: {} } }, spec.teamId, OPEN).map(({ kind }) => kind)).not.toContain(
-      "ResourceQuota",
-    );
+    expect(
+      teamObjects({ ...settings, team: { quota: {} } }, spec.teamId, DEFAULT_EGRESS_POLICY).map(({ kind }) => kind),
+    ).not.toContain("ResourceQuota");
   });
 
   it("names the broker's own authority beside the world's, and its pods read it", () => {
     const pem = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n";
     const own = { ...settings, certificateAuthority: pem };
-    const map = teamObjects(own, spec.teamId, OPEN).find(({ kind }) => kind === "ConfigMap");
+    const map = teamObjects(own, spec.teamId, DEFAULT_EGRESS_POLICY).find(({ kind }) => kind === "ConfigMap");
     const file = map !== undefined && "data" in map ? map.data?.["ca.crt"] : undefined;
     expect(file?.startsWith(pem)).toBe(true);
     expect(file?.match(/BEGIN CERTIFICATE/g)?.length).toBeGreaterThan(50);
@@ -211,7 +211,7 @@ describe("a team's namespace", () => {
   });
 
   it("lets only the gateway in, and out only to names and what is allowed, never to private or metadata addresses", () => {
-    const policy: V1NetworkPolicy = networkPolicy(settings, spec.teamId, OPEN);
+    const policy: V1NetworkPolicy = networkPolicy(settings, spec.teamId, DEFAULT_EGRESS_POLICY);
     expect(policy.spec?.policyTypes).toEqual(["Ingress", "Egress"]);
     expect(policy.spec?.ingress).toEqual([
       {
@@ -258,8 +258,11 @@ describe("a team's namespace", () => {
     // Link-local, as what hands out credentials is, but not that.
     const nodeLocal = { addresses: "169.254.20.10/32" };
     const egress = (...dns: object[]) =>
-      networkPolicy(parseSettings({ ...settings, network: { ...settings.network, to: [], dns } }), spec.teamId, OPEN)
-        .spec?.egress;
+      networkPolicy(
+        parseSettings({ ...settings, network: { ...settings.network, to: [], dns } }),
+        spec.teamId,
+        DEFAULT_EGRESS_POLICY,
+      ).spec?.egress;
     expect(egress(nodeLocal, openshift)).toEqual([
       {
         to: [{ ipBlock: { cidr: nodeLocal.addresses } }],

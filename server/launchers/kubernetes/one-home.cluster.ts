@@ -8,7 +8,7 @@ import { Transform, type TransformCallback } from "node:stream";
 import { type V1Pod, Watch } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
-import { OPEN } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY } from "#server/contracts/egress.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { loadConfig } from "./cluster-client.ts";
 import { KubernetesLauncher } from "./kubernetes-launcher.ts";
@@ -18,7 +18,7 @@ import { makeVolumes, smallSettings, storageClassOf, testCluster } from "./testi
 const cluster = testCluster();
 const settings = smallSettings(cluster, "one-home");
 const report = { started: () => undefined, done: () => undefined, log: () => undefined };
-const egressPolicyOf = async () => OPEN;
+const egressPolicyOf = async () => DEFAULT_EGRESS_POLICY;
 const { signal } = new AbortController();
 
 let dropVolumes: () => Promise<void>;

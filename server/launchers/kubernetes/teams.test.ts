@@ -1,6 +1,6 @@
 import { ApiException, type KubernetesObject, type V1ResourceQuota } from "@kubernetes/client-node";
 import { expect, it } from "vitest";
-import { OPEN } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY } from "#server/contracts/egress.ts";
 import { logger } from "#server/log.ts";
 import { parseSettings } from "./settings.ts";
 import { putNetworkPolicy, putTeam, putTeams } from "./teams.ts";
@@ -45,11 +45,11 @@ function cluster(held: KubernetesObject[], refuses: readonly string[] = []) {
 
 it("takes away a quota that the settings no longer name, and leaves it where they do", async () => {
   const { client, done } = cluster([ours]);
-  expect(await putTeam(client, settings({ "limits.cpu": "64" }), "team-1", OPEN)).toEqual([]);
+  expect(await putTeam(client, settings({ "limits.cpu": "64" }), "team-1", DEFAULT_EGRESS_POLICY)).toEqual([]);
   expect(done).toContain("put ResourceQuota sluice-team-1/sluice");
   expect(done.filter((one) => one.startsWith("remove"))).toEqual([]);
   done.length = 0;
-  expect(await putTeam(client, settings(), "team-1", OPEN)).toEqual([]);
+  expect(await putTeam(client, settings(), "team-1", DEFAULT_EGRESS_POLICY)).toEqual([]);
   expect(done).toContain("put NetworkPolicy sluice-team-1/sluice-workspaces");
   expect(done.filter((one) => one.includes("Quota"))).toEqual(["remove ResourceQuota sluice-team-1/sluice"]);
 });
@@ -61,7 +61,7 @@ it("puts what the settings say for every team, and for none of another installat
     namespace("other-team-3", "team-3"),
     namespace("sluice-team-4", "team-4", { deletionTimestamp: new Date() }),
   ]);
-  await putTeams(client, settings(), async () => OPEN, logger("test"));
+  await putTeams(client, settings(), async () => DEFAULT_EGRESS_POLICY, logger("test"));
   expect(done.filter((one) => one.includes("NetworkPolicy"))).toEqual([
     "put NetworkPolicy sluice-team-1/sluice-workspaces",
     "put NetworkPolicy sluice-team-2/sluice-workspaces",
@@ -71,7 +71,7 @@ it("puts what the settings say for every team, and for none of another installat
 it("goes on with the other teams where one cannot be put, and says so, that it is tried again", async () => {
   const teams = [namespace("sluice-team-1", "team-1"), namespace("sluice-team-2", "team-2")];
   const { client, done } = cluster(teams, ["sluice-team-1"]);
-  await expect(putTeams(client, settings(), async () => OPEN, logger("test"))).rejects.toThrow(
+  await expect(putTeams(client, settings(), async () => DEFAULT_EGRESS_POLICY, logger("test"))).rejects.toThrow(
     "1 teams' objects could not be put",
   );
   expect(done).toContain("put NetworkPolicy sluice-team-2/sluice-workspaces");
@@ -86,7 +86,7 @@ it("puts a changed network policy where the team has a namespace of this install
   const read: string[] = [];
   const policyOf = async (teamId: string) => {
     read.push(teamId);
-    return OPEN;
+    return DEFAULT_EGRESS_POLICY;
   };
   for (const team of ["team-1", "team-2", "team-3", "team-4"]) {
     await putNetworkPolicy(client, settings(), team, policyOf);

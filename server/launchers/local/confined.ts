@@ -6,13 +6,14 @@ import { existsSync } from "node:fs";
 import { chmod, lchown, mkdir, mkdtemp, rm, stat, statfs } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { OPEN } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY } from "#server/contracts/egress.ts";
 import { AddressRules } from "#server/egress/addresses.ts";
 import { createEgressProxy } from "#server/egress/egress-proxy.ts";
 import { EGRESS_SOCKET } from "#server/egress/egress-service.ts";
 import { packageIndexes } from "#server/egress/package-indexes.ts";
 import { upstreamOf } from "#server/egress/upstream.ts";
 import { listenInFolder } from "#server/listen-in-folder.ts";
+import { bytesOf } from "./disk-usage.ts";
 import { EGRESS_PORT, FORWARDER, FORWARDER_INSIDE, forwardCommand, proxyVariables, SOCKETS_INSIDE } from "./network.ts";
 import { runLines } from "./processes.ts";
 import { type Mount, probeSandbox, sandboxCommand, workspaceUid } from "./sandbox.ts";
@@ -124,7 +125,7 @@ async function openEgress(scratch: string): Promise<{ folder: string; close: () 
   await mkdir(folder, { mode: 0o755 });
   const proxy = createEgressProxy({
     rules: new AddressRules(),
-    policy: () => OPEN,
+    policy: () => DEFAULT_EGRESS_POLICY,
     gpuServers: () => new Set(),
     indexes: packageIndexes(process.env),
     upstream: upstreamOf(process.env),
@@ -204,10 +205,4 @@ function watchSize(
   // `stop` aborts the sleep, which rejects.
   watch().catch(() => undefined);
   return { exceeded: exceeded.signal, stop: () => ended.abort() };
-}
-
-async function bytesOf(folders: string[]): Promise<number> {
-  // Files appear and vanish while du runs.
-  const lines = await runLines("sh", ["-c", 'du -sk "$@" 2>/dev/null || true', "du", ...folders]);
-  return lines.reduce((sum, line) => sum + Number.parseInt(line, 10) * 1024, 0);
 }

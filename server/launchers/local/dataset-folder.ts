@@ -2,9 +2,10 @@
  * Datasets that are folders of this machine. Whoever registers one names a path, and the broker may have more rights
  * than they: only what the operator has set aside can be mounted.
  */
-import { constants, lstat, open, opendir, realpath, stat } from "node:fs/promises";
+import { constants, open, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { env } from "#server/env.ts";
+import { type WalkedFile, walkFiles } from "./walk-files.ts";
 
 const TEAM = "{team}";
 
@@ -81,7 +82,10 @@ export function isBelow(inner: string, outer: string): boolean {
 
 export type FolderSize = { bytes: number; files: number };
 
-/** Bytes and number of the files in a folder; links are not followed, and what cannot be read does not count. */
+/**
+ * Bytes and number of the files in a folder. Links are not followed, a file with several names counts once, and
+ * unreadable folders count as empty. Throws `FolderError` above the limits of a walk.
+ */
 export async function measureFolder(folder: string, signal?: AbortSignal): Promise<FolderSize> {
   const size = { bytes: 0, files: 0 };
   for await (const file of filesOf(folder, signal)) {
@@ -123,19 +127,12 @@ export async function readThrough(
   }
 }
 
-async function* filesOf(folder: string, signal?: AbortSignal): AsyncGenerator<{ name: string; bytes: number }> {
-  const waiting = [folder];
-  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
-    const entries = await opendir(at).catch((error: unknown) => {
-      if (at === folder) throw error;
-      return [];
-    });
-    for await (const entry of entries) {
-      signal?.throwIfAborted();
-      const name = path.join(at, entry.name);
-      if (entry.isDirectory()) waiting.push(name);
-      const found = entry.isFile() ? await lstat(name).catch(() => undefined) : undefined;
-      if (found?.isFile()) yield { name, bytes: found.size };
-    }
-  }
+/** The files of a dataset, within limits: whoever writes to a dataset could keep the broker busy without end. */
+function filesOf(folder: string, signal: AbortSignal | undefined): AsyncGenerator<WalkedFile> {
+  const aboveLimit = (what: string) =>
+    new FolderError(
+      `${folder} has more than ${what}. Register a smaller folder, or pack its files into archives.`,
+      `its folder has more than ${what}.`,
+    );
+  return walkFiles(folder, { aboveLimit, signal });
 }

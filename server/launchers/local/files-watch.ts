@@ -7,11 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { PlaceNews } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { formatBytes } from "#server/scheduler/amount.ts";
-import { runLines } from "./processes.ts";
+import { bytesOf } from "./disk-usage.ts";
 
 const PAUSE_MS = 60_000;
-/** A measurement that takes longer is given up: the workspace has millions of files, and the disk serves others. */
-const MEASURE_MS = 60_000;
 
 export type WatchedFiles = { id: string; folders: string[] };
 
@@ -55,19 +53,10 @@ export class FilesWatch {
   async #look(): Promise<void> {
     const above = new Map<string, number>();
     for (const { id, folders } of await this.#running()) {
-      const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(MEASURE_MS)]);
-      const bytes = await bytesOf(folders, signal).catch(() => this.#above.get(id) ?? 0);
+      const measured = bytesOf(folders, { signal: this.#stopped.signal });
+      const bytes = await measured.catch(() => this.#above.get(id) ?? 0);
       if (bytes > this.#limitBytes) above.set(id, bytes);
     }
     this.#above = above;
   }
-}
-
-/** Disk space of folders. Links are not followed, and other file systems are left out. */
-export async function bytesOf(folders: readonly string[], signal: AbortSignal): Promise<number> {
-  // Files come and go meanwhile, and folders without read permission count as empty: du then ends with an error.
-  // `timeout` stands for the signal as well, which ends the shell alone.
-  const measure = `timeout -s KILL ${MEASURE_MS / 1000} nice -n 19 du --summarize --block-size=1024 --one-file-system -- "$@" 2>/dev/null || true`;
-  const lines = await runLines("sh", ["-c", measure, "du", ...folders], { signal, killSignal: "SIGKILL" });
-  return lines.reduce((sum, line) => sum + Number.parseInt(line, 10) * 1024, 0);
 }

@@ -30,6 +30,7 @@ import type { Logger } from "#server/log.ts";
 import { formatBytes } from "#server/scheduler/amount.ts";
 import { shortFolder } from "#server/short-folder.ts";
 import { workspaceSockets } from "#server/workspace-sockets.ts";
+import { withBoundedLog } from "./bounded-log.ts";
 import {
   type ControlGroups,
   inGroup,
@@ -56,6 +57,7 @@ import { workspaceEnvironment } from "./workspace-environment.ts";
 import {
   hostLayout,
   JUPYTER_CONFIG,
+  measureFiles,
   prepareFiles,
   removeFiles,
   type WorkspacePaths,
@@ -178,6 +180,10 @@ export class LocalLauncher implements Launcher {
   async remove(id: string): Promise<void> {
     await this.stop(id);
     await removeFiles(this.#paths(id));
+  }
+
+  async filesBytes(id: string, signal: AbortSignal): Promise<number> {
+    return await measureFiles(this.#paths(id), signal);
   }
 
   async prefetch(
@@ -333,12 +339,12 @@ async function start(input: StartInput): Promise<LocalHandle> {
           command: command.with(1, INIT_INSIDE),
         });
 
-  const log = await open(paths.log, "w", 0o600);
+  const log = await open(paths.log, "w+", 0o600);
   try {
     const group = "folder" in groups ? await makeGroup(groups, { id: spec.id, limits }) : undefined;
     // Without a control group, a lower priority keeps database, portal and GPU servers responsive.
-    const [program = "nice", ...args] =
-      group === undefined ? ["nice", "-n", String(NICENESS), ...sandboxed] : inGroup(group, sandboxed);
+    const limited = group === undefined ? ["nice", "-n", String(NICENESS), ...sandboxed] : inGroup(group, sandboxed);
+    const [program = "python3", ...args] = withBoundedLog(environment.interpreter, limited);
     const child = spawn(program, args, {
       cwd: "/",
       detached: true,

@@ -43,14 +43,19 @@ function readProcess(pid: number): Process | undefined {
   return { pid, parent, startTime, threads, cpuMs: ticks * MS_A_TICK };
 }
 
+/** The text of /proc/PID/status, which every process may read; empty when the process has ended. */
+export function statusOf(pid: number): string {
+  return readText(`/proc/${pid}/status`);
+}
+
 /** Anonymous and shared memory that is resident, in bytes; mapped files are the system's to take back. */
 export function residentBytes(pid: number): number {
-  return kibOf(readText(`/proc/${pid}/status`), ["RssAnon", "RssShmem"]) * 1024;
+  return kibOf(statusOf(pid), ["RssAnon", "RssShmem"]) * 1024;
 }
 
 /** Like `residentBytes`, with memory in swap. Pages that processes share count in each of them. */
 export function chargedBytes(pid: number): number {
-  return kibOf(readText(`/proc/${pid}/status`), ["RssAnon", "RssShmem", "VmSwap"]) * 1024;
+  return kibOf(statusOf(pid), ["RssAnon", "RssShmem", "VmSwap"]) * 1024;
 }
 
 /** Sum of the named fields in a file of lines `Name:  number kB`. */

@@ -10,6 +10,7 @@ async function all(...parts: string[]): Promise<string[]> {
 
 it("reads lines with any line end, also across parts and without a last one", async () => {
   expect(await all("one\ntw", "o\r\nthree\rfo", "ur")).toEqual(["one", "two", "three", "four"]);
+  expect(await all("one\r", "\ntwo\r", "three\n", "\n")).toEqual(["one", "two", "three", ""]);
   expect(await all("")).toEqual([]);
 });
 

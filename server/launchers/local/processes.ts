@@ -1,9 +1,7 @@
 /** Small helpers around child processes and /proc. */
 import { spawn } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
-
-/** Longest line, characters. A longer line comes in pieces, so that one line cannot fill the broker's memory. */
-const LONGEST_LINE = 16 * 1024;
+import { LineSplitter } from "#server/lines.ts";
 
 /** A process *start*: a pid alone may have been reused. */
 export type ProcessStart = { pid: number; startTime: number };
@@ -42,25 +40,11 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The lines of a stream, which may be endless and may have no line ends; \r ends a line too. */
+/** The lines of a stream, which may be endless. */
 export async function* linesOf(stream: NodeJS.ReadableStream): AsyncGenerator<string> {
-  stream.setEncoding("utf8");
-  let rest = "";
-  for await (const part of stream as AsyncIterable<string>) {
-    const lines = `${rest}${part}`.split(/\r\n|[\r\n]/);
-    rest = lines.pop() ?? "";
-    yield* lines.flatMap(pieces);
-    if (rest.length < LONGEST_LINE) continue;
-    const whole = pieces(rest);
-    rest = whole.pop() ?? "";
-    yield* whole;
-  }
-  if (rest !== "") yield rest;
-}
-
-function pieces(line: string): string[] {
-  const count = Math.max(1, Math.ceil(line.length / LONGEST_LINE));
-  return Array.from({ length: count }, (_, at) => line.slice(at * LONGEST_LINE, (at + 1) * LONGEST_LINE));
+  const splitter = new LineSplitter();
+  for await (const part of stream) yield* splitter.push(part);
+  yield* splitter.end();
 }
 
 /** Runs a program to its end and hands over its output line by line. Throws with the last lines when it fails. */

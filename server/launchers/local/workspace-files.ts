@@ -7,6 +7,7 @@ import { lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises
 import path from "node:path";
 import { isWorkspaceId } from "#server/ids.ts";
 import type { Layout } from "#server/launchers/layout.ts";
+import { bytesOf } from "./disk-usage.ts";
 import type { BuiltEnvironment } from "./environment.ts";
 import { writeExamples } from "./examples.ts";
 import { socketsOf } from "./network.ts";
@@ -165,6 +166,20 @@ export async function removeFiles(paths: WorkspacePaths): Promise<void> {
   await rm(paths.sockets, { recursive: true, force: true });
   if (!existsSync(paths.base)) return;
   // The system's programs go from folder to folder, so that a path of any length is removed.
-  if (process.getuid?.() !== 0) await runLines("chmod", ["-R", "u+rwX", "--", paths.base]).catch(() => undefined);
+  await makeAccessible(paths, "u+rwX");
   await runLines("rm", ["-rf", "--", paths.base]);
+}
+
+/** A stopped workspace is measured once, and may hold millions of files. */
+const MEASURE_MS = 600_000;
+
+/** Bytes that a stopped workspace takes on the disk, whatever rights it gave its folders. */
+export async function measureFiles(paths: WorkspacePaths, signal: AbortSignal): Promise<number> {
+  await makeAccessible(paths, "u+rX", AbortSignal.any([signal, AbortSignal.timeout(MEASURE_MS)]));
+  return await bytesOf([paths.base], { signal, timeoutMs: MEASURE_MS });
+}
+
+async function makeAccessible({ base }: WorkspacePaths, rights: string, signal?: AbortSignal): Promise<void> {
+  if (process.getuid?.() === 0) return;
+  await runLines("chmod", ["-R", rights, "--", base], { ...(signal && { signal }) }).catch(() => undefined);
 }

@@ -1,7 +1,7 @@
 /** Memory of a workspace: of its processes and of its files in memory. */
 import { closeSync, constants, fstatSync, openSync, statfsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { kibOf } from "./process-table.ts";
+import { kibOf, statusOf } from "./process-table.ts";
 
 /** O_PATH of open(2), for which Node has no constant: a descriptor without the right to read. */
 const O_PATH = 0o10_000_000;
@@ -56,10 +56,22 @@ export type ExactMemory = { pid: number; anonymousBytes: number; sharedBytes: nu
  */
 export async function exactMemory(pid: number): Promise<ExactMemory> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, "utf8").catch(() => "");
+  // The kernel may refuse this file, and never the status. A process that has ended has neither.
+  if (text === "") return wholeMemory(pid);
   return {
     pid,
     anonymousBytes: kibOf(text, ["Pss_Anon", "SwapPss"]) * 1024,
     sharedBytes: kibOf(text, ["Pss_Shmem"]) * 1024,
+  };
+}
+
+/** Memory of one process with all of its shared pages: at least its exact memory. */
+function wholeMemory(pid: number): ExactMemory {
+  const status = statusOf(pid);
+  return {
+    pid,
+    anonymousBytes: kibOf(status, ["RssAnon", "VmSwap"]) * 1024,
+    sharedBytes: kibOf(status, ["RssShmem"]) * 1024,
   };
 }
 

@@ -1,14 +1,20 @@
 /** The health of real parts: one that answers, one that does not, and servers in every state. */
-import { createServer, type Server } from "node:http";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ProcessHealth } from "#server/contracts/health.ts";
 import { gpuServers, gpus } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { egressHealthSocket, serveEgressHealth } from "#server/egress/health.ts";
 import { resetEnv } from "#server/env.ts";
 import { newId } from "#server/ids.ts";
+import { listenInFolder } from "#server/listen-in-folder.ts";
 import { makeWorld, type World } from "#server/services/testing.ts";
+import { VERSION } from "#server/version.ts";
 import { read } from "./read.ts";
 
 type Launchers = NonNullable<ProcessHealth["launchers"]>;
@@ -17,6 +23,7 @@ let launchers: Launchers;
 let test: TestDatabase;
 let world: World;
 let broker: Server;
+let stateDir: string;
 
 beforeAll(async () => {
   launchers = [
@@ -28,6 +35,9 @@ beforeAll(async () => {
   );
   await new Promise<void>((resolve) => broker.listen(0, "127.0.0.1", resolve));
   process.env.SLUICE_BROKER_URL = `http://127.0.0.1:${(broker.address() as AddressInfo).port}`;
+  // Longer than the path of a socket may be.
+  stateDir = await mkdtemp(path.join(tmpdir(), `sluice-health-${"x".repeat(100)}-`));
+  process.env.SLUICE_STATE_DIR = stateDir;
   // Nothing listens on port 1.
   process.env.SLUICE_GATEWAY_PORT = "1";
   resetEnv();
@@ -42,8 +52,10 @@ beforeAll(async () => {
 afterAll(async () => {
   delete process.env.SLUICE_BROKER_URL;
   delete process.env.SLUICE_GATEWAY_PORT;
+  delete process.env.SLUICE_STATE_DIR;
   resetEnv();
   broker.close();
+  await rm(stateDir, { recursive: true });
   await test.drop();
 });
 
@@ -108,6 +120,56 @@ it("asks the gateway where it runs, and says of one on a cluster what is to be d
     delete process.env.SLUICE_LAUNCHERS;
     resetEnv();
   }
+});
+
+describe("the egress process", () => {
+  const egress = async () => (await read(world.admin.ctx)).components.find(({ kind }) => kind === "egress");
+
+  it("answers on its socket, and is down with what to do when it has ended", async () => {
+    const close = await serveEgressHealth(test.db, stateDir);
+    expect(await egress()).toMatchObject({ name: "Egress", state: "ok", version: VERSION, next: null });
+    close();
+    const ended = await egress();
+    expect(ended).toMatchObject({ state: "down", version: null });
+    expect(ended?.detail).toContain(`does not answer at unix:${egressHealthSocket(stateDir)}`);
+    expect(ended?.next).toMatch(/no outgoing connections.*npm start.*logs\/egress\.log/);
+  });
+
+  it("is down while its database does not answer", async () => {
+    const close = await serveEgressHealth({ execute: () => Promise.reject(new Error("away")) as never }, stateDir);
+    expect(await egress()).toMatchObject({ state: "down", detail: expect.stringContaining("answers 503") as string });
+    close();
+  });
+
+  it.each<[string, RequestListener]>([
+    ["never", () => undefined],
+    [
+      "without end",
+      (_, response) => {
+        const timer = setInterval(() => response.write("x".repeat(100_000)), 1);
+        response.once("close", () => clearInterval(timer));
+      },
+    ],
+  ])("is down when it answers %s, within seconds", async (_, listener) => {
+    const server = createServer(listener);
+    await listenInFolder(server, path.join(stateDir, "egress"), "health.sock", 0o600);
+    const began = Date.now();
+    expect(await egress()).toMatchObject({ state: "down" });
+    expect(Date.now() - began).toBeLessThan(4_000);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it("is left out where no local workspaces run", async () => {
+    process.env.SLUICE_LAUNCHERS = "kubernetes";
+    resetEnv();
+    try {
+      expect(await egress()).toBeUndefined();
+    } finally {
+      delete process.env.SLUICE_LAUNCHERS;
+      resetEnv();
+    }
+  });
 });
 
 it("tells which guarantees are scaled down while servers are away", async () => {

@@ -2,8 +2,10 @@ import { ne, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { type Component, type Health, type ProcessHealth, processHealth } from "#server/contracts/health.ts";
 import { gpuServers, quotas } from "#server/db/schema/index.ts";
+import { egressHealthSocket } from "#server/egress/health.ts";
 import { env } from "#server/env.ts";
 import { boundedFetch } from "#server/http/bounded-answer.ts";
+import { baseUrlOf, fetchOf, unixEndpoint } from "#server/jupyter/endpoint.ts";
 import { formatQuota } from "#server/scheduler/amount.ts";
 import { loadPromises } from "#server/services/lease/world.ts";
 import { VERSION } from "#server/version.ts";
@@ -29,6 +31,7 @@ export async function read(ctx: Context): Promise<Health> {
       at,
       "No workspace can be opened meanwhile; notebooks go on.",
     ),
+    egress(at),
     servers(ctx),
     guarantees(ctx),
     leftBehind(ctx.db),
@@ -55,26 +58,46 @@ async function database(ctx: Context, at: string): Promise<Component> {
   };
 }
 
+type OwnProcess = "broker" | "gateway" | "egress";
+const names: Record<OwnProcess, string> = { broker: "Broker", gateway: "Gateway", egress: "Egress" };
+
+/** Only local workspaces have their outgoing connections by the egress process. */
+async function egress(at: string): Promise<Component[]> {
+  const { SLUICE_LAUNCHERS, SLUICE_STATE_DIR } = env();
+  if (!SLUICE_LAUNCHERS.includes("local")) return [];
+  const meanwhile = "Local workspaces have no outgoing connections meanwhile; notebooks go on.";
+  return await service("egress", unixEndpoint(egressHealthSocket(SLUICE_STATE_DIR)), at, meanwhile);
+}
+
 /** One of our own processes, by its `/healthz`. */
-async function service(kind: "broker" | "gateway", url: string, at: string, meanwhile: string): Promise<Component[]> {
-  const name = kind === "broker" ? "Broker" : "Gateway";
-  const { status, body } = await boundedFetch(ANSWER)(`${url}/healthz`).then(
+async function service(kind: OwnProcess, endpoint: string, at: string, meanwhile: string): Promise<Component[]> {
+  const name = names[kind];
+  const ask = kind === "egress" ? fetchOf(endpoint, ANSWER) : boundedFetch(ANSWER);
+  const { status, body } = await ask(`${baseUrlOf(endpoint)}/healthz`).then(
     async (answer) => ({ status: answer.status, body: (await answer.json().catch(() => undefined)) as unknown }),
     () => ({ status: undefined, body: undefined }),
   );
   if (status === 200) {
     // One of another version, while the installation is updated, may tell less.
     const { version = null, launchers = [] } = processHealth.safeParse(body).data ?? {};
-    const own: Component = { kind, name, state: "ok", detail: `answers at ${url}`, version, seenAt: at, next: null };
+    const own: Component = {
+      kind,
+      name,
+      state: "ok",
+      detail: `answers at ${endpoint}`,
+      version,
+      seenAt: at,
+      next: null,
+    };
     return [own, ...launchers.map((launcher) => launcherHealth(launcher, version, at))];
   }
   const next = `${meanwhile} ${startsAgain(kind)}`;
-  const detail = status === undefined ? `does not answer at ${url}` : `answers ${status} at ${url}`;
+  const detail = status === undefined ? `does not answer at ${endpoint}` : `answers ${status} at ${endpoint}`;
   return [{ kind, name, state: "down", detail, version: null, seenAt: null, next }];
 }
 
 /** What starts our processes where workspaces are the cluster's pods alone is the cluster; elsewhere `npm start`. */
-function startsAgain(kind: "broker" | "gateway"): string {
+function startsAgain(kind: OwnProcess): string {
   return env().SLUICE_LAUNCHERS.includes("local")
     ? `npm start starts it again by itself; if not, its last lines are in logs/${kind}.log of the state directory.`
     : `Kubernetes starts it again by itself; if not, kubectl logs -l app.kubernetes.io/component=${kind} shows its last lines.`;

@@ -9,8 +9,10 @@ const LONGEST_HOST = 253;
 const LONGEST_REASON = 1_000;
 const MOST_COUNT = 2 ** 31 - 1;
 
-/** A refused destination; `count`: refused connections since the last record, one unless given. */
-export type RefusedConnection = { host: string; port: number; reason: string; count?: number };
+/** A connection that the outgoing network policy of the team refused. `reason` is a sentence with the rule. */
+export type RefusedConnection = { host: string; port: number; reason: string };
+/** `count`: refused connections to this host and port since the last record, one unless given. */
+export type CountedRefusal = RefusedConnection & { count?: number };
 
 /**
  * Adds refused connections of a workspace to those recorded before, and tells its pages. Host and reason are a tenant's
@@ -19,7 +21,7 @@ export type RefusedConnection = { host: string; port: number; reason: string; co
 export async function recordRefusals(
   db: Database | Transaction,
   workspaceId: string,
-  refusals: readonly RefusedConnection[],
+  refusals: readonly CountedRefusal[],
   now = new Date(),
 ): Promise<void> {
   if (refusals.length === 0) return;
@@ -46,8 +48,8 @@ export async function recordRefusals(
 }
 
 /** One entry for each host and port with its last reason; of more than are kept, the last ones. */
-function totals(refusals: readonly RefusedConnection[]): Required<RefusedConnection>[] {
-  const found = new Map<string, Required<RefusedConnection>>();
+function totals(refusals: readonly CountedRefusal[]): Required<CountedRefusal>[] {
+  const found = new Map<string, Required<CountedRefusal>>();
   for (const { host, port, reason, count = 1 } of refusals) {
     const entry = { host: storable(host, LONGEST_HOST), port, reason: storable(reason, LONGEST_REASON) };
     const key = `${entry.host} ${port}`;

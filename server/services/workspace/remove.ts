@@ -6,12 +6,13 @@ import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
 import { filesKeptUntil } from "#server/services/workspace/kept-files.ts";
+import { giveUpOldest } from "#server/services/workspace/limit-kept-files.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 
 /**
  * Wants it gone: notebooks end, GPUs go back, and its name is free at once. Its files are kept for the installation's
- * period (SLUICE_REMOVED_WORKSPACE_DAYS), and `restore` brings it back. What the installation itself removes is a test
- * of its own, whose files nobody needs.
+ * period (SLUICE_REMOVED_WORKSPACE_DAYS), and `restore` brings it back. Above the limit of removed workspaces, the files
+ * of the oldest ones go first. What the installation itself removes is a test of its own, whose files nobody needs.
  */
 export async function remove(ctx: Context, raw: WorkspaceInput): Promise<Record<string, never>> {
   const { id } = parse(workspaceInput, raw);
@@ -30,6 +31,7 @@ export async function remove(ctx: Context, raw: WorkspaceInput): Promise<Record<
     const endedLeases = await endForWorkspace(tx, { workspaceId: id });
     const detail = { name: row.name, endedLeases, ...(keptUntil && { filesKeptUntil: keptUntil.toISOString() }) };
     await audit(tx, { action: "workspace.remove", subject: id, teamId: row.teamId, detail });
+    if (keptUntil !== null) await giveUpOldest(tx, row.ownerId);
     await notify(tx.db, "workspace", id);
   });
   return {};
