@@ -137,6 +137,8 @@ export const leaseListItem = z.strictObject({
   grantedAt: z.iso.datetime(),
   claimedAt: z.iso.datetime().nullable(),
   expiresAt: z.iso.datetime(),
+  /** When it reaches its idle limit unless its GPU works before; null: it has ended, or its server cannot tell. */
+  idleEndsAt: z.iso.datetime().nullable(),
   /** When it will be taken back, for another team or with its server; null: it will not. */
   releaseAt: z.iso.datetime().nullable(),
   /** Taken back with its server: what is in GPU memory is lost, also when it is given back before. */
@@ -247,6 +249,8 @@ export const queueEntry = z.strictObject({
   waitingSince: z.iso.datetime(),
   /** Estimate until the grant; null: there is no basis for one, or it stands far back in a long queue. */
   likelySeconds: z.number().nullable(),
+  /** Where `likelySeconds` is a time limit of a lease that works now: until its idle limit; null elsewhere. */
+  soonestSeconds: z.number().nullable(),
 });
 export type QueueEntry = z.infer<typeof queueEntry>;
 
