@@ -11,6 +11,7 @@ import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { Badge } from "#components/ui/state.tsx";
 import type { CostReport } from "#server/contracts/cost.ts";
+import { firstMonth } from "#server/services/cost/first-month.ts";
 import { report } from "#server/services/cost/report.ts";
 import { rowsOf } from "#server/services/cost/rows.ts";
 import { load, loadFrom, pageContext } from "../../page-context.ts";
@@ -39,7 +40,12 @@ export default async function CostsPage({ searchParams }: Props) {
   const limit = asked.rows === "all" ? costs.lines.length : PAGE;
   const list = await loadFrom(after, (from) => rowsOf(costs, { by, search, limit, after: from }));
   const place = { path: "/costs", question, search, label: `Search by ${by}` };
-  const total = { hours: costs.lines.reduce((sum, line) => sum + line.hours, 0), cents: costs.cents };
+  const total = {
+    hours: costs.lines.reduce((sum, line) => sum + line.hours, 0),
+    cents: costs.types.length === 0 && costs.unpriced.length > 0 ? null : costs.cents,
+  };
+  const first = await firstMonth(ctx);
+  const mayClose = isAdmin && !team && costs.closed === null && month >= first && month < thisMonth;
   return (
     <>
       {costs.closed === null && <LiveRefresh topics={["usage", "lease", "pool"]} seconds={60} />}
@@ -59,21 +65,18 @@ export default async function CostsPage({ searchParams }: Props) {
             )}
           </span>
         }
-        actions={
-          <>
-            <MonthNav {...{ month, thisMonth, address }} />
-            {isAdmin && !team && costs.closed === null && month < thisMonth && (
-              <CloseMonth month={month} total={formatMoney(costs.cents, costs.currency)} />
-            )}
-          </>
-        }
+        actions={<MonthNav {...{ month, first, thisMonth, address }} />}
       />
       {isAdmin && costs.unpriced.length > 0 && (
         <p className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">
-          Without a price, and so not in the sum: {costs.unpriced.join(", ")}.
+          No price: {costs.unpriced.join(", ")}. Their hours are listed, and are in no sum of money.
         </p>
       )}
-      <Section title="Hardware" detail={team ? "As far as the team held it" : "The lines below sum to it"}>
+      <Section
+        title="Hardware"
+        detail={team ? "As far as the team held it" : "The lines below sum to it"}
+        actions={mayClose && <CloseMonth month={month} total={formatMoney(costs.cents, costs.currency)} />}
+      >
         <TypeCards costs={costs} mayPrice={isAdmin && costs.closed === null && team === undefined} />
       </Section>
       <Section
@@ -102,7 +105,7 @@ export default async function CostsPage({ searchParams }: Props) {
 }
 
 function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }) {
-  const { types, unpriced, currency } = costs;
+  const { types, unpriced, lines, currency } = costs;
   if (types.length + unpriced.length === 0) {
     return <Card className="px-3.5 py-3 text-ink-2">Nothing was in the pool in this month.</Card>;
   }
@@ -122,7 +125,13 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
       {unpriced.map((gpuType) => (
         <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
           <span className="min-w-16 font-medium">{gpuType}</span>
-          <span className="mr-auto text-ink-2">has no price</span>
+          <span className="text-ink-2">no price</span>
+          <span className="figures ml-auto">
+            {formatGpuHours(
+              lines.reduce((sum, line) => sum + (line.gpuType === gpuType && line.cents === null ? line.hours : 0), 0),
+            )}{" "}
+            GPU-hours
+          </span>
           {mayPrice && <EditPrice gpuType={gpuType} currency={currency} />}
         </li>
       ))}

@@ -271,6 +271,12 @@ describe("the time of the pool", () => {
     });
   });
 
+  it("begins when the first GPU joined: an average over its first stretch counts observed time alone", async () => {
+    // Stretches of six hours, on round instants: the first one begins before the pool does, as a rule.
+    const [first] = (await read(world.admin.ctx, { from: iso(-200), to: iso(100) })).bins;
+    expect(first?.from).toBe(iso(0));
+  });
+
   it("refuses a time that ends before it begins", async () => {
     await expect(read(world.admin.ctx, { from: iso(5), to: iso(5) })).rejects.toMatchObject({ code: "invalid" });
   });
