@@ -399,7 +399,7 @@ def _quota_line(status, gpu_type):
     team = status["team"]
     rows = [row for row in team["quotas"] if row["gpuType"] == gpu_type] or team["quotas"]
     if not rows:
-        return f"{team['name']}: no quota yet; ask your team lead"
+        return f"{team['name']} has no GPU quota. Ask an admin to give it one."
     return "; ".join(
         f"{team['name']}: {quota(row['usedMilli'])} of {quota(row['limitMilli'])} {row['gpuType']} in use "
         f"({_guaranteed(row)})"
