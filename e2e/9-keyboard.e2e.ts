@@ -415,7 +415,9 @@ test("a GPU type gets a price, and a month that is over and had a GPU is closed"
   // On paper: the costs alone, in light colours whatever the screen has.
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   await expect(page.getByRole("heading", { name: `Costs of ${month}` })).toBeVisible();
-  await expect(page.getByRole("region", { name: "Who it is for", exact: true }).getByRole("table")).toBeVisible();
+  await expect(
+    page.getByRole("region", { name: "Costs by team, person or workspace", exact: true }).getByRole("table"),
+  ).toBeVisible();
   await expect(page.getByRole("button", { name: "GPU-hours" })).toBeVisible();
   for (const part of [
     page.getByRole("banner"),

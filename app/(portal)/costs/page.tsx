@@ -1,5 +1,6 @@
 import { askedMonth } from "#components/cost/asked-month.ts";
 import { CloseMonth } from "#components/cost/close-month.tsx";
+import { CostBars } from "#components/cost/cost-bars.tsx";
 import { CostTable } from "#components/cost/cost-table.tsx";
 import { EditPrice } from "#components/cost/edit-price.tsx";
 import { COST_BY, COST_HEADERS, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
@@ -14,6 +15,7 @@ import type { CostReport } from "#server/contracts/cost.ts";
 import { firstMonth } from "#server/services/cost/first-month.ts";
 import { report } from "#server/services/cost/report.ts";
 import { rowsOf } from "#server/services/cost/rows.ts";
+import { trend } from "#server/services/cost/trend.ts";
 import { load, loadFrom, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
 
@@ -21,6 +23,8 @@ export const metadata = { title: "Costs" };
 
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 const PAGE = 100;
+/** The table below has all of them. */
+const BARS = 8;
 
 /** A month's hardware, split to whoever held it; what nobody held stands in lines of its own. */
 export default async function CostsPage({ searchParams }: Props) {
@@ -44,7 +48,9 @@ export default async function CostsPage({ searchParams }: Props) {
     hours: costs.lines.reduce((sum, line) => sum + line.hours, 0),
     cents: costs.types.length === 0 && costs.unpriced.length > 0 ? null : costs.cents,
   };
-  const first = await firstMonth(ctx);
+  const [first, months] = await load(() =>
+    Promise.all([firstMonth(ctx), trend(ctx, { month, ...(team ? { teamId: team.id } : {}) })]),
+  );
   const mayClose = isAdmin && !team && costs.closed === null && month >= first && month < thisMonth;
   return (
     <>
@@ -79,8 +85,22 @@ export default async function CostsPage({ searchParams }: Props) {
       >
         <TypeCards costs={costs} mayPrice={isAdmin && costs.closed === null && team === undefined} />
       </Section>
+      {months.length > 1 && (
+        <Section title="By month">
+          <Card className="px-3.5 py-3">
+            <CostBars
+              label="Costs by month"
+              bars={months.map((one) => ({
+                ...{ id: one.month, name: one.month, isCurrent: one.month === month, value: one.cents ?? 0 },
+                text: one.cents === null ? "no price" : formatMoney(one.cents, costs.currency),
+                note: one.isClosed ? "closed" : one.month === thisMonth ? "so far" : "open",
+              }))}
+            />
+          </Card>
+        </Section>
+      )}
       <Section
-        title="Who it is for"
+        title="Costs by team, person or workspace"
         actions={
           <>
             <SplitBy {...{ by, address }} />
@@ -97,6 +117,17 @@ export default async function CostsPage({ searchParams }: Props) {
         }
       >
         {(list.total > PAGE || search !== "") && <SearchList {...place} />}
+        {search === "" && after === undefined && list.rows.some((row) => (row.cents ?? 0) > 0) && (
+          <Card className="mb-3 px-3.5 py-3">
+            <CostBars
+              label={`Highest costs by ${by}`}
+              bars={list.rows.slice(0, BARS).map((row) => ({
+                ...{ id: row.id, name: row.name, value: row.cents ?? 0 },
+                text: row.cents === null ? "no price" : formatMoney(row.cents, costs.currency),
+              }))}
+            />
+          </Card>
+        )}
         <CostTable rows={list.rows} header={COST_HEADERS[by]} currency={costs.currency} total={total} />
         <Paging {...place} shown={list.rows.length} total={list.total} next={list.next} first={after === undefined} />
       </Section>

@@ -16,6 +16,7 @@ import { report } from "./report.ts";
 import { rows } from "./rows.ts";
 import { setPrice } from "./set-price.ts";
 import { splitCents } from "./split.ts";
+import { trend } from "./trend.ts";
 import { waste, rowsOf as wasteRowsOf } from "./waste.ts";
 
 let test: TestDatabase;
@@ -177,6 +178,17 @@ describe("a month's costs", () => {
     expect((await removePrice(world.admin.ctx, { type, version: before?.version })).prices).toEqual([]);
     await expect(removePrice(world.admin.ctx, { type })).rejects.toMatchObject({ message: "soft has no price." });
     await setPrice(world.admin.ctx, { type, basis: "hour", amount: 3 });
+  });
+
+  it("are told month by month from the first GPU on, to a lead those of the own team", async () => {
+    const all = await trend(world.admin.ctx, { month: lastMonth });
+    const asked = await report(world.admin.ctx, { month: lastMonth });
+    // The first GPU joined ten hours before that month.
+    expect(all.map(({ month }) => month)).toEqual([monthOf(at(-10)), lastMonth]);
+    expect(all.at(-1)).toMatchObject({ cents: asked.cents, isClosed: false });
+    const own = await report(world.lead.ctx, { month: lastMonth, teamId: world.team });
+    expect((await trend(world.lead.ctx, { month: lastMonth, teamId: world.team })).at(-1)?.cents).toBe(own.cents);
+    await expect(trend(world.lead.ctx, { month: lastMonth })).rejects.toMatchObject({ code: "forbidden" });
   });
 
   it("cannot be closed for a month before the first GPU", async () => {
