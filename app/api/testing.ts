@@ -1,5 +1,5 @@
 /** Calls of every route of the tree, with the real handlers on a real PostgreSQL, each undone afterwards. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type { ApiRoute } from "#scripts/generate/routes.ts";
 import { createCode } from "#server/auth/one-time-code.ts";
 import { hashPassword } from "#server/auth/password.ts";
@@ -513,6 +513,11 @@ export const matrix: Record<string, Row> = {
   "GET /pool": { expected: leadsAndAdmins(200) },
   "GET /pool/map": { expected: leadsAndAdmins(200) },
   "GET /pool/queue": { expected: leadsAndAdmins(200) },
+  // A server to be alone shows a join token. There is nothing to install before gpud is built.
+  "GET /gpu-servers/install": {
+    expected: { ...everybody(403), gpuServer: existsSync("native/target/release/gpud") ? 200 : 404 },
+    input: () => ({ file: "script" }),
+  },
   "GET /gpu-servers": { expected: adminOnly(200) },
   "GET /gpu-servers/{id}/devices": { expected: leadsAndAdmins(200), params: server },
   "POST /gpu-servers/join-tokens": { expected: adminOnly(201) },

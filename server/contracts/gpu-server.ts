@@ -17,8 +17,18 @@ export const joinToken = z.strictObject({
   expiresAt: z.iso.datetime(),
   /** The line to paste on the GPU host. */
   command: z.string(),
+  /** Whether the line downloads gpud; else it is there already, or is built there. */
+  downloads: z.boolean(),
+  /** Why the line works on this machine alone, and what to do; null: other hosts may reach its addresses. */
+  warning: z.string().nullable(),
 });
 export type JoinToken = z.infer<typeof joinToken>;
+
+export const installInput = z.strictObject({
+  /** `script`: what installs it; `gpud`: the program, of which the script knows the checksum. */
+  file: z.enum(["script", "gpud"]),
+});
+export type InstallInput = z.infer<typeof installInput>;
 
 export const gpuServerInput = z.strictObject({ serverId: z.string() });
 export type GpuServerInput = z.infer<typeof gpuServerInput>;
