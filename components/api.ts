@@ -3,6 +3,7 @@
 export type ApiError = {
   /** One of the server's closed set, or `offline` when no answer came. */
   code: string;
+  /** For people: sentences alone, no field's name. */
   message: string;
   /** Field name → sentence, when single fields are to blame. */
   fields: Record<string, string>;
@@ -42,11 +43,14 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function readError(answer: unknown): ApiResult<never> | undefined {
   if (!isRecord(answer) || !isRecord(answer.error) || typeof answer.error.message !== "string") return undefined;
-  const { code, message, detail } = answer.error;
+  const { code, message: said, detail } = answer.error;
   const fields = readFields(detail);
   // One field's sentence without particulars: `limitMilli: The limit is …`.
-  const single = /^([a-z][A-Za-z.]*): (.+)$/s.exec(message);
+  const single = /^([a-z][A-Za-z.]*): (.+)$/s.exec(said);
   if (single?.[1] && single[2] && Object.keys(fields).length === 0) fields[single[1]] = single[2];
+  // A field's name is for programs: people read the sentences.
+  const sentences = [...new Set(Object.values(fields))];
+  const message = sentences.length === 0 ? said : sentences.join(" ");
   return { ok: false, error: { code: typeof code === "string" ? code : "internal", message, fields, detail } };
 }
 

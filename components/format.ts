@@ -77,9 +77,9 @@ const decimals = [0, 1, 2, 3].map(
   (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
 );
 
-/** Hours of a whole GPU: `0.42`, `12.5`, `1,204`; the column or label names the unit. */
+/** Hours of a whole GPU: `0.004`, `0.42`, `12.5`, `1,204`; the column or label names the unit. */
 export function formatGpuHours(hours: number): string {
-  const digits = hours < 10 ? 2 : hours < 1000 ? 1 : 0;
+  const digits = hours > 0 && hours < 0.1 ? 3 : hours < 10 ? 2 : hours < 1000 ? 1 : 0;
   return decimals[digits]?.format(hours) ?? String(hours);
 }
 

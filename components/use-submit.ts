@@ -21,7 +21,7 @@ export function errorOf({ message, fields }: ApiError, known: readonly string[])
   if (all.length === 0) return message;
   const elsewhere = all.filter(([name]) => !known.includes(name));
   if (elsewhere.length === 0) return undefined;
-  return elsewhere.map(([name, sentence]) => (name === "" ? sentence : `${name}: ${sentence}`)).join(" ");
+  return [...new Set(elsewhere.map(([, sentence]) => sentence))].join(" ");
 }
 
 /** The state of a form: on its way, refused with a sentence, or at rest. `known` are the fields that show their own now. */

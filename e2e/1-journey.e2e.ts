@@ -141,7 +141,7 @@ for (const [name, firstGpuCell] of FIRST_GPU_CELLS) {
 
 test("after %gpu attach 0.5 the same cell runs, and %gpu shows memory and time", async () => {
   expect(await first.run("%gpu attach 0.5")).toMatch(
-    /Attached 0\.5 GPU \(soft-0 on local, 4\.0 GiB\) in [\d.]+ m?s, until \d\d:\d\d\./,
+    /Attached 0\.5 GPU \(soft-0 on local, 4\.0 GiB\) in [\d.]+ m?s\.\nEnds in \d[^\n]* \(time limit\)/,
   );
   expect(await first.run("a = np.zeros(8, np.float32); add_one[1, 32](a); print(a.tolist())")).toContain(
     "[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]",
@@ -151,7 +151,7 @@ test("after %gpu attach 0.5 the same cell runs, and %gpu shows memory and time",
   expect(text).toMatch(/GPU +0\.5 of soft-0 on local/);
   expect(text).toMatch(/Memory +\d/);
   expect(text).toMatch(/Compute +\d+ % of your half/);
-  expect(text).toMatch(/Ends +in \d+ (min|h)/);
+  expect(text).toMatch(/Ends +in \d+ (min|h).*\(time limit;.*\(idle limit\)/);
 });
 
 test("a program sees half of the device's memory, and more than that is a real out-of-memory error", async () => {

@@ -1,6 +1,6 @@
 /** What goes wrong, and what people see then: the notebook lives, and the words say what to do. */
 import { spawn } from "node:child_process";
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import path from "node:path";
 import { type APIRequestContext, expect, type Page } from "@playwright/test";
@@ -245,16 +245,20 @@ test("a second gpud joins with the line of the pool page, and removing it ends i
   await page.getByRole("button", { name: "Add GPU server" }).first().click();
   const dialog = page.getByRole("dialog");
   const line = await dialog.getByLabel("Line to run on the GPU host").inputValue();
-  expect(line).toMatch(/gpud join http\S+ --token slj_/);
-  // As pasted, in a home of its own; only the name is chosen, to find it again.
-  const [, ...words] = line.split(/\s+/);
+  await expect(dialog.getByText("Only this machine reaches")).toBeVisible();
+  expect(line).toMatch(/^curl .*slj_.*\| sh$/);
+  // As pasted, in a home of its own and as somebody who is not root; only the name is chosen, to find it again.
   const home = path.join(installation.stateDir, `gpud-second-${run}`);
-  await mkdir(home);
-  const gpud = spawn("native/target/release/gpud", [...words, "--name", "second"], {
-    env: { PATH: process.env.PATH ?? "", HOME: home, NODE_ENV: "test" },
+  const programs = path.join(home, "programs");
+  await mkdir(programs, { recursive: true });
+  await writeFile(path.join(programs, "id"), "#!/bin/sh\necho 1000\n", { mode: 0o755 });
+  const gpud = spawn("sh", ["-c", `${line} -s -- second`], {
+    env: { PATH: `${programs}:${process.env.PATH}`, HOME: home, NODE_ENV: "test" },
+    detached: true,
   });
   const ended = new Promise((resolve) => gpud.once("exit", resolve));
   try {
+    await expect(dialog.getByText("second joined the pool.")).toBeVisible({ timeout: 60_000 });
     await dialog.getByRole("button", { name: "Done" }).click();
     await expect(page.getByText("second").first()).toBeVisible({ timeout: 20_000 });
     await page
@@ -268,7 +272,8 @@ test("a second gpud joins with the line of the pool page, and removing it ends i
       .click();
     expect(await ended).toBe(0);
   } finally {
-    gpud.kill();
+    // The shell and what it has started, where it did not end.
+    if (gpud.exitCode === null && gpud.pid !== undefined) process.kill(-gpud.pid);
   }
 });
 

@@ -19,6 +19,7 @@ import {
   teamByName,
   versionByName,
 } from "./fixtures/api.ts";
+import { beginPoolLastMonth, lastMonth } from "./fixtures/database.ts";
 import { dialogsOfSources } from "./fixtures/dialogs.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
@@ -48,7 +49,6 @@ const EVERYBODYS = ["/workspaces/new", "/tour", "/teams/demo", "/gpus/works-here
 
 function rolesOf(): Record<"member" | "lead" | "admin", Role> {
   const tabs = ["", "/notebooks", "/log", "/gpu", "/people", "/settings"].map((tab) => `${at}${tab}`);
-  const lastMonth = new Date(new Date().setUTCDate(0)).toISOString().slice(0, 7);
   const ofWorkspace = (item: string) => [`More for ${workspace}`, item] as const;
   const ofMember = (item: string) => [`More for ${member.name}`, item] as const;
   const ofServer = (item: string) => ["More for local", item] as const;
@@ -162,7 +162,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           ["calendar/calendar-form", "Edit calendar of soft"],
         ],
         ["/costs", ["cost/price-form: What … costs", / price of soft$/]],
-        [`/costs?month=${lastMonth}`, ["cost/close-month", `Close ${lastMonth}`]],
+        [`/costs?month=${lastMonth()}`, ["cost/close-month", `Close ${lastMonth()}`]],
       ],
     },
   };
@@ -229,6 +229,7 @@ test("every dialog in the sources is opened by a journey that has axe look at it
 test.beforeAll(async ({ installation }) => {
   test.setTimeout(240_000);
   await ensureAdmin(installation);
+  await beginPoolLastMonth(installation);
   const { portalUrl, stateDir } = installation;
   admin = await signInByApi(portalUrl);
   // Whatever an earlier journey has left would hold a part of the device.

@@ -16,6 +16,7 @@ import {
   stopWorkspaces,
   teamByName,
 } from "./fixtures/api.ts";
+import { beginPoolLastMonth, lastMonth } from "./fixtures/database.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
 import { expectToFit } from "./fixtures/layout.ts";
@@ -394,7 +395,7 @@ test("a dataset is registered, described, and removed; its files stay", async ({
   expect(await readFile(path.join(folder, "one.txt"), "utf8")).toBe("1");
 });
 
-test("a GPU type gets a price, and a month that is over is closed", async () => {
+test("a GPU type gets a price, and a month that is over and had a GPU is closed", async ({ installation }) => {
   await page.goto("/costs");
   await keys.press(button(/ price of soft$/));
   await keys.write(page.getByRole("dialog").getByLabel("Amount"), "2.15");
@@ -402,7 +403,8 @@ test("a GPU type gets a price, and a month that is over is closed", async () => 
   await closed();
   await expect(page.getByRole("region", { name: "Hardware" })).toContainText("2.15");
   expect(await download("Download as CSV")).toMatch(/^[^\r\n]*hours/i);
-  const month = new Date(new Date().setUTCDate(0)).toISOString().slice(0, 7);
+  const month = lastMonth();
+  await beginPoolLastMonth(installation);
   await page.goto(`/costs?month=${month}`);
   await keys.press(button(`Close ${month}`));
   await expect(page.getByRole("dialog")).toContainText("it cannot be opened again");
@@ -413,7 +415,9 @@ test("a GPU type gets a price, and a month that is over is closed", async () => 
   // On paper: the costs alone, in light colours whatever the screen has.
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   await expect(page.getByRole("heading", { name: `Costs of ${month}` })).toBeVisible();
-  await expect(page.getByRole("region", { name: "Who it is for", exact: true }).getByRole("table")).toBeVisible();
+  await expect(
+    page.getByRole("region", { name: "Costs by team, person or workspace", exact: true }).getByRole("table"),
+  ).toBeVisible();
   await expect(page.getByRole("button", { name: "GPU-hours" })).toBeVisible();
   for (const part of [
     page.getByRole("banner"),

@@ -121,6 +121,9 @@ export function violatedIndex(error: unknown): string | undefined {
   return undefined;
 }
 
+/** `limitMilli: The limit is …` as people read it. */
+export const withoutField = (message: string): string => message.replace(/^[a-z][A-Za-z.]*: /, "");
+
 /** An `invalid` error that names each wrong field, and of two bounds that one does not keep the narrower. */
 export function invalidInput(error: z.ZodError): SluiceError {
   const fields = error.issues

@@ -14,7 +14,8 @@ export function CostTable({
   rows: CostRow[];
   header: string;
   currency: string;
-  total: { hours: number; cents: number };
+  /** null: nothing of it has a price. */
+  total: { hours: number; cents: number | null };
 }) {
   return (
     <>
@@ -45,15 +46,24 @@ export function CostTable({
             id: "money",
             header: "Cost",
             align: "right",
-            sort: (row) => row.cents,
-            cell: (row) => formatMoney(row.cents, currency),
+            sort: (row) => row.cents ?? -1,
+            cell: (row) => (
+              <>
+                {row.cents === null ? "no price" : formatMoney(row.cents, currency)}
+                {row.cents !== null && row.unpricedHours > 0 && (
+                  <span className="block text-sm text-ink-2">
+                    {formatGpuHours(row.unpricedHours)} GPU-hours have no price
+                  </span>
+                )}
+              </>
+            ),
           },
         ]}
       />
       <p className="figures mt-2 flex flex-wrap justify-end gap-x-6 px-3 font-medium">
-        <span>Sum of all</span>
+        <span>Total</span>
         <span>{formatGpuHours(total.hours)} GPU-hours</span>
-        <span>{formatMoney(total.cents, currency)}</span>
+        <span>{total.cents === null ? "no price" : formatMoney(total.cents, currency)}</span>
       </p>
     </>
   );

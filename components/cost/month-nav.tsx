@@ -10,19 +10,32 @@ export const COST_HEADERS: Record<CostBy, string> = { team: "Team", person: "Per
 
 type Address = (change: Record<string, string>) => string;
 
-/** The month before, and the one after where it has begun. */
-export function MonthNav({ month, thisMonth, address }: { month: string; thisMonth: string; address: Address }) {
+type Months = { month: string; first: string; thisMonth: string; address: Address };
+
+/**
+ * `‹ 2026-10 ›`: the month before and the one after, from the first with a GPU in the pool to the current one. Each keeps
+ * its place when the other is missing, so that a second click meets no other button.
+ */
+export function MonthNav({ month, first, thisMonth, address }: Months) {
   return (
-    <>
-      <ButtonLink href={address({ month: shiftMonth(month, -1) })} className="print:hidden">
-        {shiftMonth(month, -1)}
-      </ButtonLink>
-      {month < thisMonth && (
-        <ButtonLink href={address({ month: shiftMonth(month, 1) })} className="print:hidden">
-          {shiftMonth(month, 1)}
-        </ButtonLink>
-      )}
-    </>
+    <nav aria-label="Month" className="flex items-center gap-2 print:hidden">
+      <Step to={shiftMonth(month, -1)} there={month > first} sign="‹" what="Previous month" address={address} />
+      <span aria-current="date" className="figures font-medium">
+        {month}
+      </span>
+      <Step to={shiftMonth(month, 1)} there={month < thisMonth} sign="›" what="Next month" address={address} />
+    </nav>
+  );
+}
+
+type StepProps = { to: string; there: boolean; sign: string; what: string; address: Address };
+
+function Step({ to, there, sign, what, address }: StepProps) {
+  if (!there) return <span aria-hidden="true" className="size-8" />;
+  return (
+    <ButtonLink href={address({ month: to })} aria-label={`${what}, ${to}`} title={to} className="w-8">
+      {sign}
+    </ButtonLink>
   );
 }
 

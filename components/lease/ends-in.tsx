@@ -1,8 +1,11 @@
 import { Remaining } from "#components/ui/time.tsx";
 
 export type Ending = {
+  /** Its time limit. */
   expiresAt: string;
-  /** When it is taken back; null: it stays until its time is up. */
+  /** Its idle limit, unless its GPU works before; null: nobody can tell. */
+  idleEndsAt: string | null;
+  /** When it is taken back; null: it stays until one of its limits. */
   releaseAt: string | null;
 };
 
@@ -10,22 +13,40 @@ export type Ending = {
 export const takenBackAt = ({ expiresAt, releaseAt }: Ending): string | null =>
   releaseAt !== null && releaseAt < expiresAt ? releaseAt : null;
 
-/** When it ends, as things stand. */
-export const endOf = (lease: Ending): string => takenBackAt(lease) ?? lease.expiresAt;
+/** When it reaches its idle limit; null where another end comes first. */
+export const idleEndOf = (lease: Ending): string | null =>
+  takenBackAt(lease) === null && lease.idleEndsAt !== null && lease.idleEndsAt < lease.expiresAt
+    ? lease.idleEndsAt
+    : null;
 
-/** `ends in 48 min`, or `taken back in 2 min` for one whose holder has been told to go. */
-export function EndsIn({ lease, verb = "" }: { lease: Ending; verb?: string }) {
+/** When it ends first, as things stand. */
+export const endOf = (lease: Ending): string => takenBackAt(lease) ?? idleEndOf(lease) ?? lease.expiresAt;
+
+/**
+ * Each limit with its name: `idle limit in 19 min, time limit in 3 h 59 min`; or `taken back in 2 min` for one whose holder
+ * has been told to go. `rows`: one under the other, for a table.
+ */
+export function EndsIn({ lease, rows = false }: { lease: Ending; rows?: boolean }) {
   const takenBack = takenBackAt(lease);
-  if (takenBack === null) {
+  if (takenBack !== null) {
     return (
-      <>
-        {verb} <Remaining until={lease.expiresAt} />
-      </>
+      <span className="text-warn">
+        taken back in <Remaining until={takenBack} />
+      </span>
     );
   }
+  const idle = idleEndOf(lease);
   return (
-    <span className="text-warn">
-      taken back in <Remaining until={takenBack} />
-    </span>
+    <>
+      {idle !== null && (
+        <span className={rows ? "block whitespace-nowrap" : "whitespace-nowrap"}>
+          idle limit in <Remaining until={idle} />
+          {!rows && ", "}
+        </span>
+      )}
+      <span className={rows ? "block whitespace-nowrap" : "whitespace-nowrap"}>
+        time limit in <Remaining until={lease.expiresAt} />
+      </span>
+    </>
   );
 }

@@ -10,6 +10,7 @@ import { FormError } from "#components/ui/field.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { LeaseExplanation } from "#server/contracts/lease.ts";
+import { formatWait } from "./likely-wait.ts";
 import type { QueueRow } from "./queue-table.tsx";
 
 /** Why a request waits: every rule, who holds what, what would be granted now, and when; and the way out. */
@@ -157,7 +158,7 @@ function Explained({ why }: { why: LeaseExplanation }) {
           <p>No estimate: no end of a lease that is known leads to it.</p>
         ) : (
           <p>
-            In about {formatDuration(estimate.likelySeconds * 1000)}{" "}
+            In {formatWait(estimate)}{" "}
             <span className="text-ink-2">
               ({formatDuration(estimate.lowSeconds * 1000)} to {formatDuration(estimate.highSeconds * 1000)}; basis:{" "}
               {estimate.basis})

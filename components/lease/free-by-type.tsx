@@ -1,9 +1,9 @@
-import { formatAmount, formatDuration } from "#components/format.ts";
+import { formatAmount } from "#components/format.ts";
 import { Meter } from "#components/ui/meter.tsx";
 import { State } from "#components/ui/state.tsx";
 import type { TeamQuotaNow, WaitingRequest } from "#server/contracts/lease-board.ts";
 import { formatGuaranteed } from "./guaranteed.ts";
-import { likelyWait } from "./likely-wait.ts";
+import { formatWait, likelyWait, type Wait } from "./likely-wait.ts";
 
 /** Each GPU type that one's teams may borrow: what would be granted at once, and how much the team has in use. */
 export function FreeByType({ quotas, requests }: { quotas: TeamQuotaNow[]; requests: WaitingRequest[] }) {
@@ -44,15 +44,11 @@ export function FreeByType({ quotas, requests }: { quotas: TeamQuotaNow[]; reque
   );
 }
 
-function FreeNow({ quota, wait }: { quota: TeamQuotaNow; wait: number | undefined }) {
+function FreeNow({ quota, wait }: { quota: TeamQuotaNow; wait: Wait | undefined }) {
   if (quota.atOnceMilli > 0) {
     return <State tone="ok">{formatAmount(quota.atOnceMilli)} granted at once</State>;
   }
   if (quota.capacityMilli === 0) return <State tone="bad">no device of this type is up</State>;
   if (quota.usedMilli >= quota.limitMilli) return <State tone="warn">the team is at its limit</State>;
-  return (
-    <State tone="warn">
-      {wait === undefined ? "would wait in the queue" : `in about ${formatDuration(wait * 1000)}`}
-    </State>
-  );
+  return <State tone="warn">{wait === undefined ? "would wait in the queue" : `in ${formatWait(wait)}`}</State>;
 }

@@ -143,11 +143,11 @@ export function LeaseTable({ caption, leases, show }: { caption: string; leases:
     }),
     ...when(!has("ended") || leases.some(({ state }) => state !== "ended"), {
       id: "ends",
-      header: "Ends in",
+      header: "Ends",
       align: "right",
       ...(has("ended") && { from: "md" as const }),
       sort: endOf,
-      cell: (row) => (row.state === "ended" ? <span className="text-ink-2">–</span> : <EndsIn lease={row} />),
+      cell: (row) => (row.state === "ended" ? <span className="text-ink-2">–</span> : <EndsIn lease={row} rows />),
     }),
     ...when(has("end"), {
       id: "end",

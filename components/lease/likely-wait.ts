@@ -1,13 +1,27 @@
+import { formatDuration } from "#components/format.ts";
 import type { WaitingRequest } from "#server/contracts/lease-board.ts";
 
-type Waits = Pick<WaitingRequest, "teamId" | "gpuType" | "likelySeconds">;
+type Waits = Pick<WaitingRequest, "teamId" | "gpuType" | "likelySeconds" | "soonestSeconds">;
+
+export type Wait = { likelySeconds: number; soonestSeconds: number | null };
 
 /**
- * In how many seconds a request of a team for a GPU type would likely be granted: as the last one of its own that waits,
- * because what holds up one team need not hold up another. Undefined when none of it tells.
+ * How long a request of a team for a GPU type would likely wait: as the last one of its own that waits, because what holds
+ * up one team need not hold up another. Undefined when none of it tells.
  */
-export function likelyWait(requests: readonly Waits[], of: Pick<Waits, "teamId" | "gpuType">): number | undefined {
-  const same = ({ teamId, gpuType, likelySeconds }: Waits) =>
-    teamId === of.teamId && gpuType === of.gpuType && likelySeconds !== null;
-  return requests.findLast(same)?.likelySeconds ?? undefined;
+export function likelyWait(requests: readonly Waits[], of: Pick<Waits, "teamId" | "gpuType">): Wait | undefined {
+  for (const { teamId, gpuType, likelySeconds, soonestSeconds } of requests.toReversed()) {
+    if (teamId === of.teamId && gpuType === of.gpuType && likelySeconds !== null) {
+      return { likelySeconds, soonestSeconds };
+    }
+  }
+  return undefined;
+}
+
+/** `about 18 min`; `19 min (idle limit) to 3 h 59 min (time limit)` while whoever holds the GPU works. */
+export function formatWait({ likelySeconds, soonestSeconds }: Wait): string {
+  const likely = formatDuration(likelySeconds * 1000);
+  return soonestSeconds === null
+    ? `about ${likely}`
+    : `${formatDuration(soonestSeconds * 1000)} (idle limit) to ${likely} (time limit)`;
 }

@@ -1,10 +1,11 @@
 "use client";
 
 import { lazy } from "react";
-import { formatAmount, formatDuration } from "#components/format.ts";
+import { formatAmount } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { DialogButton } from "#components/ui/dialog-button.tsx";
 import { Age } from "#components/ui/time.tsx";
+import { formatWait } from "./likely-wait.ts";
 
 const ExplainRequest = lazy(() => import("./explain-request.tsx"));
 
@@ -22,6 +23,7 @@ export type QueueRow = {
   reason: string;
   hint?: string;
   likelySeconds: number | null;
+  soonestSeconds: number | null;
   waitingSince: string;
   /** Whoever looks may take it out of the queue. */
   canLeave: boolean;
@@ -78,7 +80,7 @@ export function QueueTable({ rows }: { rows: QueueRow[] }) {
         row.likelySeconds === null ? (
           <span className="text-ink-2">no estimate</span>
         ) : (
-          `about ${formatDuration(row.likelySeconds * 1000)}`
+          formatWait({ likelySeconds: row.likelySeconds, soonestSeconds: row.soonestSeconds })
         ),
     },
     {

@@ -1,31 +1,40 @@
 "use client";
 
-import { useState } from "react";
+import { CircleCheck } from "lucide-react";
+import { useCallback, useState } from "react";
 import { api } from "#components/api.ts";
 import { formatExact } from "#components/format.ts";
+import { useLive } from "#components/live/use-live.ts";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Button } from "#components/ui/button.tsx";
 import { Copyable } from "#components/ui/copy.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { FormError } from "#components/ui/field.tsx";
-import type { JoinToken } from "#server/contracts/gpu-server.ts";
+import type { GpuServerList, JoinToken } from "#server/contracts/gpu-server.ts";
 
-/** Makes a one-time token and shows the line to paste on the GPU host. */
+/** A token, and the servers that were in the pool before it was made. */
+type Made = { token: JoinToken; before: ReadonlySet<string>; at: number };
+
+const readServers = async () => await api<GpuServerList>("GET", "/gpu-servers");
+
+/** Makes a one-time token, shows the line to paste on the GPU host, and says when a server has joined. */
 export function AddGpuServer() {
   const [open, setOpen] = useState(false);
-  const [token, setToken] = useState<JoinToken>();
+  const [made, setMade] = useState<Made>();
   const [error, setError] = useState<string>();
   const [pending, setPending] = useState(false);
-  const zone = useTimeZone();
   const make = async () => {
-    setToken(undefined);
+    setMade(undefined);
     setError(undefined);
     setOpen(true);
     setPending(true);
+    const at = Date.now();
+    const servers = await readServers();
     const result = await api<JoinToken>("POST", "/gpu-servers/join-tokens", {});
     setPending(false);
-    if (result.ok) setToken(result.data);
-    else setError(result.error.message);
+    if (!result.ok) return setError(result.error.message);
+    const before = new Set(servers.ok ? servers.data.servers.map(({ id }) => id) : []);
+    setMade({ token: result.data, before, at });
   };
   return (
     <>
@@ -37,24 +46,56 @@ export function AddGpuServer() {
         onOpenChange={setOpen}
         wide
         title="Add GPU server"
-        description="Run this line on the host that has the GPUs. The server appears here as soon as it has joined."
+        description={
+          made?.token.downloads === false
+            ? "Build gpud on the host that has the GPUs, and run this line there."
+            : "Run this line on the host that has the GPUs. It downloads gpud, joins the pool, and with root rights stays as a service."
+        }
       >
         <div className="flex flex-col gap-4">
           {pending && <div className="skeleton h-12" aria-busy="true" />}
-          {token && (
-            <>
-              <Copyable text={token.command} label="Line to run on the GPU host" />
-              <p className="text-sm text-ink-2">
-                The token in it works once, until {formatExact(token.expiresAt, zone)}, and is not shown again.
-              </p>
-            </>
-          )}
+          {made && <Line {...made} />}
           <FormError>{error}</FormError>
           <div className="flex justify-end">
             <Button onClick={() => setOpen(false)}>Done</Button>
           </div>
         </div>
       </Dialog>
+    </>
+  );
+}
+
+function Line({ token, before, at }: Made) {
+  const zone = useTimeZone();
+  const [joined, setJoined] = useState<string[]>([]);
+  useLive(
+    "pool",
+    at,
+    useCallback(() => {
+      void readServers().then((answer) => {
+        if (!answer.ok) return;
+        const fresh = answer.data.servers.filter(({ id, state }) => state === "online" && !before.has(id));
+        setJoined(fresh.map(({ name }) => name));
+      });
+    }, [before]),
+  );
+  return (
+    <>
+      {token.warning && <p className="rounded-md bg-warn-soft px-3 py-2 text-warn">{token.warning}</p>}
+      <Copyable text={token.command} label="Line to run on the GPU host" />
+      <p className="text-sm text-ink-2">
+        The token in it works once, until {formatExact(token.expiresAt, zone)}, and is not shown again.
+      </p>
+      <p role="status" className="flex items-center gap-1.5">
+        {joined.length === 0 ? (
+          <span className="text-ink-2">Waiting for the server to join…</span>
+        ) : (
+          <>
+            <CircleCheck aria-hidden="true" className="size-4 text-ok" />
+            {joined.join(", ")} joined the pool.
+          </>
+        )}
+      </p>
     </>
   );
 }

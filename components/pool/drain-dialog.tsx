@@ -66,7 +66,8 @@ function Effects({ effects: { leaseCount, leases, parked, types } }: { effects: 
             {leases.map((lease) => (
               <li key={lease.id}>
                 {formatAmount(lease.milli)} {lease.gpuType} of {lease.userName} ({lease.teamName}),{" "}
-                {lease.workspaceName}: ends in <Remaining until={lease.expiresAt} /> at the latest
+                {lease.workspaceName}: ends at its idle limit, or at its time limit in{" "}
+                <Remaining until={lease.expiresAt} />
                 {lease.fitsElsewhere ? "; as much is free elsewhere" : "; nothing of this size is free elsewhere now"}
               </li>
             ))}

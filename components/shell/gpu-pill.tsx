@@ -3,11 +3,10 @@
 import { formatAmount } from "#components/format.ts";
 import { EndsIn, takenBackAt } from "#components/lease/ends-in.tsx";
 import { Link } from "#components/ui/link.tsx";
-import { Remaining } from "#components/ui/time.tsx";
 import { useGlance } from "./live-glance.tsx";
 import { pillState } from "./pill-state.ts";
 
-/** Your GPU at a glance: the amount held and what is left of its time (until it is taken back, where it is), or your place in the queue. */
+/** Your GPU at a glance: the amount held and its limits (until it is taken back, where it is), or your place in the queue. */
 export function GpuPill() {
   const state = pillState(useGlance().glance);
   return (
@@ -32,14 +31,8 @@ export function GpuPill() {
           <span className="font-medium">
             {formatAmount(state.milli)} {state.gpuType}
           </span>
-          <span className="text-ink-2 max-sm:sr-only">
-            {takenBackAt(state) === null ? (
-              <>
-                <Remaining until={state.expiresAt} /> left
-              </>
-            ) : (
-              <EndsIn lease={state} />
-            )}
+          <span className="text-ink-2 max-lg:sr-only">
+            <EndsIn lease={state} />
             {state.more > 0 && `, ${state.more} more`}
           </span>
         </>

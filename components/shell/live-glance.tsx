@@ -11,6 +11,8 @@ import type { Glance } from "#server/contracts/session.ts";
 const OWN_SECONDS = 1 / 3;
 /** Of the place in the queue, which others move. */
 const PLACE_SECONDS = 1;
+/** Of the idle limit, which every work of a GPU moves. */
+const WORK_SECONDS = 60;
 const AGAIN_SECONDS = 5;
 
 const Shown = createContext<{ glance: Glance; reread: () => Promise<void> } | undefined>(undefined);
@@ -44,7 +46,8 @@ export function LiveGlance({ read, since, children }: Props) {
   );
   return (
     <Shown value={useMemo(() => ({ glance, reread }), [glance, reread])}>
-      {glance.waiting !== null && <FollowPlace since={Date.parse(glance.at)} wake={wake} />}
+      {glance.waiting !== null && <FollowOthers topic="lease" seconds={PLACE_SECONDS} read={glance} wake={wake} />}
+      {glance.leases.length > 0 && <FollowOthers topic="pool" seconds={WORK_SECONDS} read={glance} wake={wake} />}
       {children}
     </Shown>
   );
@@ -63,11 +66,13 @@ function reader(onRead: (read: Glance) => void, onSignedOut: () => void) {
   return { reread, wake };
 }
 
-function FollowPlace({ since, wake }: { since: number; wake: (seconds: number) => void }) {
+type Followed = { topic: string; seconds: number; read: Glance; wake: (seconds: number) => void };
+
+function FollowOthers({ topic, seconds, read, wake }: Followed) {
   useLive(
-    "lease",
-    since,
-    useCallback(() => wake(PLACE_SECONDS), [wake]),
+    topic,
+    Date.parse(read.at),
+    useCallback(() => wake(seconds), [wake, seconds]),
   );
   return null;
 }

@@ -1,10 +1,10 @@
-import { endOf } from "#components/lease/ends-in.tsx";
+import { type Ending, endOf } from "#components/lease/ends-in.tsx";
 import type { Glance } from "#server/contracts/session.ts";
 
 /** What the pill in the top bar says. */
 export type PillState =
   | { kind: "none" }
-  | { kind: "held"; milli: number; gpuType: string; expiresAt: string; releaseAt: string | null; more: number }
+  | ({ kind: "held"; milli: number; gpuType: string; more: number } & Ending)
   | { kind: "queued"; milli: number; gpuType: string; position: number | null };
 
 /** A GPU held comes before a place in the queue; of several, what ends first. */
@@ -13,9 +13,9 @@ export function pillState({ leases, waiting }: Pick<Glance, "leases" | "waiting"
   if (first) {
     const same = leases.filter((lease) => lease.gpuType === first.gpuType);
     return {
-      ...{ kind: "held", gpuType: first.gpuType, expiresAt: first.expiresAt },
+      ...{ kind: "held", gpuType: first.gpuType },
       milli: same.reduce((sum, lease) => sum + lease.milli, 0),
-      releaseAt: first.releaseAt,
+      ...{ expiresAt: first.expiresAt, idleEndsAt: first.idleEndsAt, releaseAt: first.releaseAt },
       more: leases.length - same.length,
     };
   }

@@ -103,6 +103,8 @@ export default function QuotaForm({
       />
     );
   }
+  // The refusal of what was sent stands at its field or at the foot: it is not told twice.
+  const isTold = effects !== undefined && effects.refusal !== null && [error, ...Object.values(fields)].some(Boolean);
   const bound = { required: false, min: 0.001 };
   const inGpus = (milli: number | null | undefined) => (milli === null || milli === undefined ? "" : milli / 1000);
   return (
@@ -198,7 +200,7 @@ export default function QuotaForm({
             error={fields.budgetMilliHours}
           />
         </div>
-        <EffectsOfQuota effects={effects} gpuType={gpuType} />
+        <EffectsOfQuota effects={isTold ? undefined : effects} gpuType={gpuType} />
         <FormFooter
           error={error}
           pending={pending}

@@ -24,27 +24,30 @@ export function QuotaMatrix({ teams, pool }: Pick<TeamList, "teams" | "pool">) {
             {team.name}
           </Link>
           <p className="figures text-sm whitespace-nowrap text-ink-2">{plural(team.memberCount, "person", "people")}</p>
+          <NarrowQuotas team={team} />
         </>
       ),
-      foot: <span className="font-medium">Unallocated</span>,
+      foot: (
+        <>
+          <span className="font-medium">Unallocated</span>
+          {pool.map((type) => (
+            <p key={type.gpuType} className="sm:hidden">
+              {type.gpuType}: <Unallocated {...type} />
+            </p>
+          ))}
+        </>
+      ),
     },
-    ...pool.map(({ gpuType, capacityMilli, unallocatedMilli }): Column<TeamSummary> => {
+    ...pool.map((type): Column<TeamSummary> => {
+      const { gpuType } = type;
       return {
         id: gpuType,
         header: gpuType,
-        className: "min-w-24 sm:min-w-44",
+        from: "sm",
+        className: "min-w-44",
         sort: (team) => quotaOf(team, gpuType)?.guaranteedMilli ?? -1,
         cell: (team) => <QuotaCell team={team} quota={quotaOf(team, gpuType)} />,
-        foot: (
-          <span className="figures">
-            {unallocatedMilli < 0 ? (
-              <span className="text-warn">{formatAmount(unallocatedMilli)}: more is guaranteed than there is,</span>
-            ) : (
-              formatAmount(unallocatedMilli)
-            )}{" "}
-            <span className="text-ink-2">of {formatAmount(capacityMilli)}</span>
-          </span>
-        ),
+        foot: <Unallocated {...type} />,
       };
     }),
     {
@@ -75,12 +78,39 @@ export function QuotaMatrix({ teams, pool }: Pick<TeamList, "teams" | "pool">) {
   );
 }
 
+/** Where types have no room beside each other, they stand below the team's name. */
+function NarrowQuotas({ team }: { team: TeamSummary }) {
+  return (
+    <ul className="mt-1.5 flex flex-col gap-3 sm:hidden">
+      {team.quotas.map((quota) => (
+        <li key={quota.gpuType}>
+          <p className="text-sm font-medium">{quota.gpuType}</p>
+          <QuotaCell team={team} quota={quota} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Unallocated({ capacityMilli, unallocatedMilli }: TeamList["pool"][number]) {
+  return (
+    <span className="figures">
+      {unallocatedMilli < 0 ? (
+        <span className="text-warn">{formatAmount(unallocatedMilli)}: more is guaranteed than there is,</span>
+      ) : (
+        formatAmount(unallocatedMilli)
+      )}{" "}
+      <span className="text-ink-2">of {formatAmount(capacityMilli)}</span>
+    </span>
+  );
+}
+
 function QuotaCell({ team, quota }: { team: TeamSummary; quota: TeamSummary["quotas"][number] | undefined }) {
   if (quota === undefined) return <span className="text-ink-2">–</span>;
   const { usedMilli } = quota;
   const [firstEnd] = quota.increases;
   return (
-    <div className="flex flex-col items-start gap-x-3 gap-y-1.5 sm:flex-row sm:items-center">
+    <div className="flex items-center gap-x-3">
       <div className="w-full min-w-0 grow">
         <QuotaBar quota={quota} size="md" />
         {/* Breaks between the figures, so that four types stand beside each other on a common screen. */}

@@ -8,6 +8,7 @@ import { choicesFor, type DatasetChoice } from "#components/dataset/dataset-choi
 import { formText } from "#components/form-text.ts";
 import { cx, formatAmount, formatMoney } from "#components/format.ts";
 import { formatGuaranteed } from "#components/lease/guaranteed.ts";
+import { NO_QUOTA, NO_QUOTA_STEP } from "#components/team/no-quota.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Field, FormError, Select } from "#components/ui/field.tsx";
 import { Meter } from "#components/ui/meter.tsx";
@@ -242,7 +243,7 @@ export function LaunchForm({
             {type ? (
               <FreeNow type={type} wanted={part ?? 0} />
             ) : (
-              <p>{team?.types.length ? "No GPU that the team may borrow is up" : "No quota yet"}</p>
+              <p>{team?.types.length ? "No GPU that the team may borrow is up" : `${NO_QUOTA}. ${NO_QUOTA_STEP}`}</p>
             )}
           </div>
           {type && gpuPolicy !== "never" && (

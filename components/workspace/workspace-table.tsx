@@ -2,7 +2,7 @@
 
 import { formatBytes, formatCores } from "#components/format.ts";
 import { amountsOf } from "#components/lease/amounts.ts";
-import { endOf } from "#components/lease/ends-in.tsx";
+import { EndsIn, endOf } from "#components/lease/ends-in.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Link } from "#components/ui/link.tsx";
 import { RelativeTime, Remaining } from "#components/ui/time.tsx";
@@ -12,8 +12,7 @@ import { describeState, WorkspaceState } from "./workspace-state.tsx";
 
 const heldMilli = (row: WorkspaceView) => row.leases.reduce((sum, lease) => sum + lease.milli, 0);
 /** When the first GPU ends: its time is up, it is taken back, or it has been idle for too long. */
-const firstEnd = (row: WorkspaceView) =>
-  row.leases.flatMap((lease) => [endOf(lease), lease.idleEndsAt ?? []].flat()).sort()[0];
+const firstEnding = (row: WorkspaceView) => row.leases.toSorted((a, b) => endOf(a).localeCompare(endOf(b)))[0];
 const none = <span className="text-ink-2">–</span>;
 
 const captions = { mine: "Workspaces", shared: "Workspaces shared with me", others: "Workspaces of others" };
@@ -95,13 +94,16 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
     },
     {
       id: "gpu-left",
-      header: "GPU ends in",
+      header: "GPU ends",
       align: "right",
       from: "xl",
-      sort: (row) => firstEnd(row) ?? "9999",
+      sort: (row) => {
+        const first = firstEnding(row);
+        return first ? endOf(first) : "9999";
+      },
       cell: (row) => {
-        const end = firstEnd(row);
-        return end ? <Remaining until={end} /> : none;
+        const first = firstEnding(row);
+        return first ? <EndsIn lease={first} rows /> : none;
       },
     },
     {
@@ -147,16 +149,16 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
 
 /** What stands in columns of its own where there is room for them: the GPU, and when it and the workspace end. */
 function NarrowTimers({ row }: { row: WorkspaceView }) {
-  const end = firstEnd(row);
+  const first = firstEnding(row);
   return (
     <>
-      {end && (
+      {first && (
         <p className="figures text-sm text-ink-2 xl:hidden">
           <span className="sm:hidden">
             {amountsOf(row.leases)}
             {row.leases.length > 1 && ", the first"}
           </span>
-          <span className="max-sm:hidden">GPU</span> ends in <Remaining until={end} />
+          <span className="max-sm:hidden">GPU</span>: <EndsIn lease={first} />
         </p>
       )}
       {row.stopsAt && (

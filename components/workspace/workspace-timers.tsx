@@ -16,24 +16,18 @@ const HOUR = 3600;
 export function WorkspaceTimers({ workspace }: { workspace: WorkspaceView }) {
   const { id, leases, stopsAt, can, observed } = workspace;
   const [next] = [...leases].sort((a, b) => endOf(a).localeCompare(endOf(b)));
-  const idleEnds = leases
-    .flatMap((lease) => lease.idleEndsAt ?? [])
-    .sort()
-    .at(0);
+  const [extended] = leases
+    .filter((lease) => lease.releaseAt === null)
+    .sort((a, b) => a.expiresAt.localeCompare(b.expiresAt));
   return (
     <>
       {next ? (
         <span className="inline-flex flex-wrap items-center gap-x-1.5">
           <span>
             {amountsOf(leases)}
-            {leases.length > 1 && ", the first"} <EndsIn lease={next} verb="ends in" />
-            {idleEnds && idleEnds < endOf(next) && (
-              <>
-                , or without GPU work in <Remaining until={idleEnds} />
-              </>
-            )}
+            {leases.length > 1 && ", the first"}: <EndsIn lease={next} />
           </span>
-          {can.change && next.releaseAt === null && <Extend path={`/leases/${next.id}/extend`} hours={1} what="GPU" />}
+          {can.change && extended && <Extend path={`/leases/${extended.id}/extend`} hours={1} what="GPU" />}
         </span>
       ) : (
         observed === "running" && <span>no GPU attached</span>

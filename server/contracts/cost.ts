@@ -43,7 +43,8 @@ export const costLine = z.strictObject({
   workspaceName: z.string().nullable(),
   /** GPU-hours. */
   hours: z.number(),
-  cents: z.int(),
+  /** null: its type has no price. */
+  cents: z.int().nullable(),
 });
 export type CostLine = z.infer<typeof costLine>;
 
@@ -66,7 +67,7 @@ export const costReport = z.strictObject({
       cents: z.int(),
     }),
   ),
-  /** Types in the pool that have no price: nothing of them is in the lines. */
+  /** Types in the pool that have no price: in the lines with their hours, in no sum of money. */
   unpriced: z.array(z.string()),
   lines: z.array(costLine),
   cents: z.int(),
@@ -103,7 +104,10 @@ export const costRow = z.strictObject({
   /** Free, draining or lost time. */
   nobody: z.boolean(),
   hours: z.number(),
-  cents: z.int(),
+  /** Of them those of types without a price. */
+  unpricedHours: z.number(),
+  /** Of what has a price; null: nothing of it has. */
+  cents: z.int().nullable(),
 });
 export type CostRow = z.infer<typeof costRow>;
 

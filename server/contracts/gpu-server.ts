@@ -17,8 +17,18 @@ export const joinToken = z.strictObject({
   expiresAt: z.iso.datetime(),
   /** The line to paste on the GPU host. */
   command: z.string(),
+  /** Whether the line downloads gpud; else it is there already, or is built there. */
+  downloads: z.boolean(),
+  /** Why the line works on this machine alone, and what to do; null: other hosts may reach its addresses. */
+  warning: z.string().nullable(),
 });
 export type JoinToken = z.infer<typeof joinToken>;
+
+export const installInput = z.strictObject({
+  /** `script`: what installs it; `gpud`: the program, of which the script knows the checksum. */
+  file: z.enum(["script", "gpud"]),
+});
+export type InstallInput = z.infer<typeof installInput>;
 
 export const gpuServerInput = z.strictObject({ serverId: z.string() });
 export type GpuServerInput = z.infer<typeof gpuServerInput>;
@@ -137,6 +147,8 @@ export const leaseListItem = z.strictObject({
   grantedAt: z.iso.datetime(),
   claimedAt: z.iso.datetime().nullable(),
   expiresAt: z.iso.datetime(),
+  /** When it reaches its idle limit unless its GPU works before; null: it has ended, or its server cannot tell. */
+  idleEndsAt: z.iso.datetime().nullable(),
   /** When it will be taken back, for another team or with its server; null: it will not. */
   releaseAt: z.iso.datetime().nullable(),
   /** Taken back with its server: what is in GPU memory is lost, also when it is given back before. */
@@ -247,6 +259,8 @@ export const queueEntry = z.strictObject({
   waitingSince: z.iso.datetime(),
   /** Estimate until the grant; null: there is no basis for one, or it stands far back in a long queue. */
   likelySeconds: z.number().nullable(),
+  /** Where `likelySeconds` is a time limit of a lease that works now: until its idle limit; null elsewhere. */
+  soonestSeconds: z.number().nullable(),
 });
 export type QueueEntry = z.infer<typeof queueEntry>;
 

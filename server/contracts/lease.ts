@@ -165,6 +165,8 @@ export const leaseRequestAnswer = z.discriminatedUnion("state", [
     waitedSeconds: z.number(),
     /** Estimate until the grant, when there is a basis for one. */
     likelySeconds: z.number().optional(),
+    /** Where `likelySeconds` is a time limit of a lease that works now: until its idle limit, should it work no more. */
+    soonestSeconds: z.number().optional(),
   }),
   z.strictObject({
     state: z.literal("refused"),
@@ -195,7 +197,11 @@ export const leaseExplanation = z.strictObject({
   /** Every rule in the order in which they are tested. `here` is the one that holds it back. */
   rules: z.array(z.strictObject({ rule: z.string(), state: z.enum(["ok", "here", "later"]), message: z.string() })),
   estimate: z
-    .strictObject({ likelySeconds: z.int(), lowSeconds: z.int(), highSeconds: z.int(), basis: z.string() })
+    .strictObject({
+      ...{ likelySeconds: z.int(), lowSeconds: z.int(), highSeconds: z.int(), basis: z.string() },
+      /** Where `likelySeconds` is a time limit of a lease that works now: until its idle limit; null elsewhere. */
+      soonestSeconds: z.int().nullable(),
+    })
     .nullable(),
 });
 export type LeaseExplanation = z.infer<typeof leaseExplanation>;

@@ -24,8 +24,18 @@ const amount = z.strictObject({ gpuType: z.string(), milli: z.int() });
 export const glance = z.strictObject({
   /** When it was read. */
   at: instant,
-  /** `releaseAt`: when it is taken back; null: it stays until its time is up. */
-  leases: z.array(z.strictObject({ ...amount.shape, expiresAt: instant, releaseAt: instant.nullable() })),
+  /**
+   * `expiresAt` is the time limit, `idleEndsAt` the idle limit (null: nobody can tell); `releaseAt`: when it is taken back,
+   * null where it is not.
+   */
+  leases: z.array(
+    z.strictObject({
+      ...amount.shape,
+      expiresAt: instant,
+      idleEndsAt: instant.nullable(),
+      releaseAt: instant.nullable(),
+    }),
+  ),
   /** What waits longest, for who holds nothing; `position` is null when it has just been decided. */
   waiting: z.strictObject({ ...amount.shape, position: z.int().nullable() }).nullable(),
   ...noticeList.shape,

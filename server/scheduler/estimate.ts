@@ -13,6 +13,11 @@ export type Estimate = {
   likely: number;
   low: number;
   high: number;
+  /**
+   * Where `likely` is a time limit of a lease that works now: seconds until its idle limit, should it work no more. What
+   * is likely is then one of the two, and no page tells one of them alone.
+   */
+  soonest?: number;
   basis: "room is being made" | "the calendar" | "end times and idle limits" | "the rate at which leases end";
 };
 
@@ -154,13 +159,27 @@ function byPlaying(
 
 function bounded(at: number, world: World, steps: number): Estimate {
   const likely = secondsUntil(at, world.now);
+  const soonest = soonestIdleEnd(at, world);
   // Leases may end early at any time, and each that has to end first may be extended.
   return {
     likely,
-    low: Math.floor(likely / 2),
+    low: Math.min(Math.floor(likely / 2), soonest ?? likely),
+    ...(soonest === undefined ? {} : { soonest }),
     high: likely * (steps > 1 ? 2 : 1) + 60,
     basis: "end times and idle limits",
   };
+}
+
+/** Seconds until the idle limit of the lease that ends at `at`; undefined where its idle limit is what ends it. */
+function soonestIdleEnd(at: number, world: World): number | undefined {
+  let soonest: number | undefined;
+  for (const holding of world.holdings) {
+    const idleMs = world.quotas.get(holding.teamId)?.idleMs;
+    if (idleMs === undefined || endOf(holding, world) !== at) continue;
+    const idleEnd = Math.max(world.now, holding.lastWorkAt + idleMs);
+    if (idleEnd < at) soonest = Math.min(soonest ?? Number.POSITIVE_INFINITY, secondsUntil(idleEnd, world.now));
+  }
+  return soonest;
 }
 
 /** Far back in a long queue: what waits ahead of each, against what ends. */

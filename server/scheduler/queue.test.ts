@@ -338,6 +338,18 @@ describe("the estimate", () => {
     expect(estimateWait("two", at)).toBe(120);
   });
 
+  test("tells both limits of a lease that works, and its idle limit alone once it is idle", () => {
+    const told = (lastWorkAt: number) => {
+      const now = 10_000_000;
+      const holdings = [holding("a", "0", 1000, { expiresAt: now + 14_400_000, lastWorkAt })];
+      const quotas = [quota("vision", 0, 1000, { idleMs: 1_200_000 })];
+      return estimate("one", world({ now, holdings, queue: [waiting("one", 500, { createdAt: 1 })], quotas }));
+    };
+    expect(told(10_000_000)).toMatchObject({ soonest: 1200, low: 1200, likely: 14_400 });
+    expect(told(9_900_000)).toMatchObject({ low: 550, likely: 1100 });
+    expect(told(9_900_000)?.soonest).toBeUndefined();
+  });
+
   test("is the same for those who are looked at together, whoever of them", () => {
     const ends = [60_000, 120_000, 180_000, 240_000];
     const devices = ends.map((_, n) => device(String(n)));

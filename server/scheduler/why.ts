@@ -42,7 +42,10 @@ export function explainRules(requestId: string, world: Seen, verdicts: readonly 
     estimate:
       guess === undefined
         ? null
-        : { likelySeconds: guess.likely, lowSeconds: guess.low, highSeconds: guess.high, basis: guess.basis },
+        : {
+            ...{ likelySeconds: guess.likely, lowSeconds: guess.low, highSeconds: guess.high, basis: guess.basis },
+            soonestSeconds: guess.soonest ?? null,
+          },
   };
 }
 

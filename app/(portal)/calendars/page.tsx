@@ -4,6 +4,7 @@ import { QuotaCalendar, type QuotaCalendarView } from "#components/calendar/quot
 import { TypeCalendar } from "#components/calendar/type-calendar.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { ReservationTable } from "#components/reservation/reservation-table.tsx";
+import { ReservationWeek } from "#components/reservation/reservation-week.tsx";
 import { Reserve } from "#components/reservation/reserve.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
@@ -12,6 +13,7 @@ import { list as listCalendars } from "#server/services/calendar/list.ts";
 import { list as listReservations } from "#server/services/reservation/list.ts";
 import { names as teamNames } from "#server/services/team/names.ts";
 import { load, pageContext } from "../../page-context.ts";
+import { pageTimeZone } from "../../page-time-zone.ts";
 
 export const metadata = { title: "Calendars" };
 
@@ -23,6 +25,7 @@ export default async function CalendarsPage() {
     Promise.all([listCalendars(ctx), listReservations(ctx), teamNames(ctx)]),
   );
   const nameOf = (teamId: string) => teams.find((team) => team.id === teamId)?.name ?? "";
+  const named = reservations.map((one) => ({ ...one, teamName: nameOf(one.teamId), mayRemove: true }));
   const typesOf = (teamId: string) =>
     calendars.flatMap(({ gpuType, quotas }) => (quotas.some((quota) => quota.teamId === teamId) ? [gpuType] : []));
   const reservable = teams
@@ -43,10 +46,10 @@ export default async function CalendarsPage() {
             every week.
           </EmptyState>
         ) : (
-          <ReservationTable
-            showTeam
-            reservations={reservations.map((one) => ({ ...one, teamName: nameOf(one.teamId), mayRemove: true }))}
-          />
+          <>
+            <ReservationWeek reservations={named} now={ctx.now()} zone={await pageTimeZone()} />
+            <ReservationTable showTeam reservations={named} />
+          </>
         )}
       </Section>
       {calendars.map((calendar) => (

@@ -1,5 +1,6 @@
 import { askedMonth } from "#components/cost/asked-month.ts";
 import { CloseMonth } from "#components/cost/close-month.tsx";
+import { CostBars } from "#components/cost/cost-bars.tsx";
 import { CostTable } from "#components/cost/cost-table.tsx";
 import { EditPrice } from "#components/cost/edit-price.tsx";
 import { COST_BY, COST_HEADERS, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
@@ -11,8 +12,10 @@ import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { Badge } from "#components/ui/state.tsx";
 import type { CostReport } from "#server/contracts/cost.ts";
+import { firstMonth } from "#server/services/cost/first-month.ts";
 import { report } from "#server/services/cost/report.ts";
 import { rowsOf } from "#server/services/cost/rows.ts";
+import { trend } from "#server/services/cost/trend.ts";
 import { load, loadFrom, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
 
@@ -20,6 +23,8 @@ export const metadata = { title: "Costs" };
 
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 const PAGE = 100;
+/** The table below has all of them. */
+const BARS = 8;
 
 /** A month's hardware, split to whoever held it; what nobody held stands in lines of its own. */
 export default async function CostsPage({ searchParams }: Props) {
@@ -39,7 +44,14 @@ export default async function CostsPage({ searchParams }: Props) {
   const limit = asked.rows === "all" ? costs.lines.length : PAGE;
   const list = await loadFrom(after, (from) => rowsOf(costs, { by, search, limit, after: from }));
   const place = { path: "/costs", question, search, label: `Search by ${by}` };
-  const total = { hours: costs.lines.reduce((sum, line) => sum + line.hours, 0), cents: costs.cents };
+  const total = {
+    hours: costs.lines.reduce((sum, line) => sum + line.hours, 0),
+    cents: costs.types.length === 0 && costs.unpriced.length > 0 ? null : costs.cents,
+  };
+  const [first, months] = await load(() =>
+    Promise.all([firstMonth(ctx), trend(ctx, { month, ...(team ? { teamId: team.id } : {}) })]),
+  );
+  const mayClose = isAdmin && !team && costs.closed === null && month >= first && month < thisMonth;
   return (
     <>
       {costs.closed === null && <LiveRefresh topics={["usage", "lease", "pool"]} seconds={60} />}
@@ -59,25 +71,36 @@ export default async function CostsPage({ searchParams }: Props) {
             )}
           </span>
         }
-        actions={
-          <>
-            <MonthNav {...{ month, thisMonth, address }} />
-            {isAdmin && !team && costs.closed === null && month < thisMonth && (
-              <CloseMonth month={month} total={formatMoney(costs.cents, costs.currency)} />
-            )}
-          </>
-        }
+        actions={<MonthNav {...{ month, first, thisMonth, address }} />}
       />
       {isAdmin && costs.unpriced.length > 0 && (
         <p className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">
-          Without a price, and so not in the sum: {costs.unpriced.join(", ")}.
+          No price: {costs.unpriced.join(", ")}. Their hours are listed, and are in no sum of money.
         </p>
       )}
-      <Section title="Hardware" detail={team ? "As far as the team held it" : "The lines below sum to it"}>
+      <Section
+        title="Hardware"
+        detail={team ? "As far as the team held it" : "The lines below sum to it"}
+        actions={mayClose && <CloseMonth month={month} total={formatMoney(costs.cents, costs.currency)} />}
+      >
         <TypeCards costs={costs} mayPrice={isAdmin && costs.closed === null && team === undefined} />
       </Section>
+      {months.length > 1 && (
+        <Section title="By month">
+          <Card className="px-3.5 py-3">
+            <CostBars
+              label="Costs by month"
+              bars={months.map((one) => ({
+                ...{ id: one.month, name: one.month, isCurrent: one.month === month, value: one.cents ?? 0 },
+                text: one.cents === null ? "no price" : formatMoney(one.cents, costs.currency),
+                note: one.isClosed ? "closed" : one.month === thisMonth ? "so far" : "open",
+              }))}
+            />
+          </Card>
+        </Section>
+      )}
       <Section
-        title="Who it is for"
+        title="Costs by team, person or workspace"
         actions={
           <>
             <SplitBy {...{ by, address }} />
@@ -94,6 +117,17 @@ export default async function CostsPage({ searchParams }: Props) {
         }
       >
         {(list.total > PAGE || search !== "") && <SearchList {...place} />}
+        {search === "" && after === undefined && list.rows.some((row) => (row.cents ?? 0) > 0) && (
+          <Card className="mb-3 px-3.5 py-3">
+            <CostBars
+              label={`Highest costs by ${by}`}
+              bars={list.rows.slice(0, BARS).map((row) => ({
+                ...{ id: row.id, name: row.name, value: row.cents ?? 0 },
+                text: row.cents === null ? "no price" : formatMoney(row.cents, costs.currency),
+              }))}
+            />
+          </Card>
+        )}
         <CostTable rows={list.rows} header={COST_HEADERS[by]} currency={costs.currency} total={total} />
         <Paging {...place} shown={list.rows.length} total={list.total} next={list.next} first={after === undefined} />
       </Section>
@@ -102,7 +136,7 @@ export default async function CostsPage({ searchParams }: Props) {
 }
 
 function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }) {
-  const { types, unpriced, currency } = costs;
+  const { types, unpriced, lines, currency } = costs;
   if (types.length + unpriced.length === 0) {
     return <Card className="px-3.5 py-3 text-ink-2">Nothing was in the pool in this month.</Card>;
   }
@@ -122,7 +156,13 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
       {unpriced.map((gpuType) => (
         <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
           <span className="min-w-16 font-medium">{gpuType}</span>
-          <span className="mr-auto text-ink-2">has no price</span>
+          <span className="text-ink-2">no price</span>
+          <span className="figures ml-auto">
+            {formatGpuHours(
+              lines.reduce((sum, line) => sum + (line.gpuType === gpuType && line.cents === null ? line.hours : 0), 0),
+            )}{" "}
+            GPU-hours
+          </span>
           {mayPrice && <EditPrice gpuType={gpuType} currency={currency} />}
         </li>
       ))}

@@ -9,6 +9,7 @@ import { Link } from "#components/ui/link.tsx";
 import { Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import type { Waste } from "#server/contracts/cost.ts";
+import { firstMonth } from "#server/services/cost/first-month.ts";
 import { waste as readWaste } from "#server/services/cost/waste.ts";
 import { load, loadFrom, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
@@ -51,11 +52,11 @@ export default async function GpuAuditPage({ searchParams }: Props) {
         detail={
           team ? `What team ${team.name} held and did nothing with` : "GPU time that did nothing, and what it cost"
         }
-        actions={<MonthNav {...{ month, thisMonth, address }} />}
+        actions={<MonthNav {...{ month, first: await firstMonth(ctx), thisMonth, address }} />}
       />
       {waste.unpriced.length > 0 && (
         <p className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">
-          Without a price, and so not in the money: {waste.unpriced.join(", ")}.
+          No price: {waste.unpriced.join(", ")}. Their hours are counted, and are in no sum of money.
         </p>
       )}
       <Figures>

@@ -1,19 +1,24 @@
 import { FreeByType } from "#components/lease/free-by-type.tsx";
 import { LeaseTable } from "#components/lease/lease-table.tsx";
+import { OwnUse } from "#components/lease/own-use.tsx";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { NO_QUOTA, NO_QUOTA_STEP } from "#components/team/no-quota.ts";
 import { ButtonLink } from "#components/ui/button-link.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
-import { pageContext } from "../../page-context.ts";
+import { ownUse } from "#server/services/lease/own-use.ts";
+import { load, pageContext } from "../../page-context.ts";
+import { pageTimeZone } from "../../page-time-zone.ts";
 import { readBoard } from "./my-gpus.ts";
 
 export const metadata = { title: "GPUs" };
 
 /** What I hold, what I wait for, and what would be granted now. */
 export default async function GpusPage() {
-  const { principal } = await pageContext();
-  const { leases, requests, quotas } = await readBoard();
+  const ctx = await pageContext();
+  const { principal } = ctx;
+  const [{ leases, requests, quotas }, use] = await Promise.all([readBoard(), load(() => ownUse(ctx))]);
   const mine = requests.filter((request) => request.userId === principal.userId);
   return (
     <>
@@ -41,11 +46,10 @@ export default async function GpusPage() {
           />
         </Section>
       )}
+      <OwnUse use={use} zone={await pageTimeZone()} />
       <Section title="Free now" detail="For your teams, by GPU type">
         {quotas.length === 0 ? (
-          <EmptyState title="Your teams have no quota yet">
-            An admin sets what a team may borrow of a GPU type.
-          </EmptyState>
+          <EmptyState title={NO_QUOTA}>{NO_QUOTA_STEP}</EmptyState>
         ) : (
           <FreeByType quotas={quotas} requests={requests} />
         )}

@@ -1,5 +1,6 @@
 import { cx, formatCount } from "#components/format.ts";
 import { QueueTable } from "#components/lease/queue-table.tsx";
+import { QueueTimeline } from "#components/lease/queue-timeline.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -10,6 +11,7 @@ import { gpuType as gpuTypeOf } from "#server/contracts/common.ts";
 import { queuePlace } from "#server/contracts/gpu-server.ts";
 import { queue } from "#server/services/gpu-server/queue.ts";
 import { load, pageContext } from "../../page-context.ts";
+import { pageTimeZone } from "../../page-time-zone.ts";
 import { ledTeams } from "../led-teams.ts";
 
 export const metadata = { title: "Queue" };
@@ -28,6 +30,7 @@ export default async function QueuePage({ searchParams }: Props) {
   const waiting = await load(() => queue(ctx, { ...whose, search, ...(after && { after }) }));
   const question: Record<string, string> = gpuType === undefined ? {} : { type: gpuType };
   const place = { path: "/queue", question, search, label: "Search people, teams, workspaces" };
+  const rows = waiting.rows.map((request) => ({ ...request, canLeave: true }));
   const types = [undefined, ...waiting.queued.map((each) => each.gpuType)];
   const href = (type: string | undefined) =>
     type === undefined ? "/queue" : `/queue?${new URLSearchParams({ type })}`;
@@ -64,8 +67,8 @@ export default async function QueuePage({ searchParams }: Props) {
         }
       >
         {(waiting.rowCount > waiting.rows.length || search !== "" || after !== undefined) && <SearchList {...place} />}
-        {waiting.rows.length > 0 ? (
-          <QueueTable rows={waiting.rows.map((request) => ({ ...request, canLeave: true }))} />
+        {rows.length > 0 ? (
+          <QueueTable rows={rows} />
         ) : search === "" ? (
           <EmptyState title={`${isAdmin ? "Nobody" : "Nobody of your teams"} waits${gpuType ? ` for ${gpuType}` : ""}`}>
             Waiting requests appear here, with the reason.
@@ -78,6 +81,7 @@ export default async function QueuePage({ searchParams }: Props) {
           {...{ shown: waiting.rows.length, total: waiting.rowCount, next: waiting.next, first: after === undefined }}
         />
       </Section>
+      {rows.length > 0 && <QueueTimeline rows={rows} now={ctx.now()} zone={await pageTimeZone()} />}
     </>
   );
 }

@@ -242,7 +242,7 @@ fn table(lease: &Value, gpus: &[Value], now: SystemTime) -> String {
         cuda % 1000 / 10,
         string(first, "/device/driver")
     );
-    let mut rows = vec![["GPU", "Name", "Memory used / total", "Compute", "Lease", "Time left"].map(str::to_owned)];
+    let mut rows = vec![["GPU", "Name", "Memory used / total", "Compute", "Lease", "Time limit in"].map(str::to_owned)];
     for gpu in gpus {
         let size = |pointer: &str| format!("{} MiB", number(gpu, pointer) >> 20);
         let index = number(gpu, "/index");

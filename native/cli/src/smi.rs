@@ -15,7 +15,7 @@ pub fn table(status: &Value, now: SystemTime) -> String {
         });
         return format!("No GPU is attached in this workspace.\n{way}");
     }
-    let header = ["GPU", "Amount", "Memory", "Compute", "GPU time", "Time left", "Used by"];
+    let header = ["GPU", "Amount", "Memory", "Compute", "GPU time", "Idle limit in", "Time limit in", "Used by"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for entry in leases {
         let percent = entry.pointer("/computePercent").and_then(Value::as_f64).unwrap_or_default().round();
@@ -26,6 +26,7 @@ pub fn table(status: &Value, now: SystemTime) -> String {
             format!("{} / {}", memory(number(entry, "/usedMemoryBytes")), memory(lease_memory(&entry["lease"]))),
             format!("{percent} % of {share}"),
             format!("{:.1} s", number(entry, "/gpuTimeUs") as f64 / 1e6),
+            time_left(string(entry, "/idleEndsAt"), now),
             time_left(string(entry, "/lease/expiresAt"), now),
             format!("{} (pid {})", holder(entry), number(entry, "/owner/pid")),
         ]);
@@ -47,18 +48,26 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_lease_is_one_row_with_the_time_that_is_left() {
+    fn a_lease_is_one_row_with_the_time_to_each_limit() {
         let status = json!({"leases": [{
             "lease": {"deviceName": "soft-0", "serverName": "gpu-1", "milli": 500, "memoryBytes": 4i64 << 30,
                       "expiresAt": "1970-01-01T01:00:00.000Z"},
             "owner": {"kind": "process", "pid": 7, "label": "train.py"}, "usedMemoryBytes": 1 << 20,
+            "idleEndsAt": "1970-01-01T00:20:00.000Z",
             "computePercent": 37.6, "gpuTimeUs": 1_500_000,
         }]});
         let text = table(&status, SystemTime::UNIX_EPOCH);
         let row = text.lines().nth(1).expect("a row");
-        for part in
-            ["soft-0 on gpu-1", "0.5", "1.0 MiB / 4.0 GiB", "38 % of 0.5", "1.5 s", "1 h 00 min", "train.py (pid 7)"]
-        {
+        for part in [
+            "soft-0 on gpu-1",
+            "0.5",
+            "1.0 MiB / 4.0 GiB",
+            "38 % of 0.5",
+            "1.5 s",
+            "20 min",
+            "1 h 00 min",
+            "train.py (pid 7)",
+        ] {
             assert!(row.contains(part), "{row}");
         }
     }

@@ -281,12 +281,13 @@ def place(lease):
 
 def attached(lease, seconds, quotas=()):
     """The answer to a granted attach that took `seconds`; `quotas` are the team's, for a lease that is borrowed."""
-    until = instant(lease["expiresAt"]).astimezone().strftime("%H:%M")
+    length = (instant(lease["expiresAt"]) - instant(lease["grantedAt"])).total_seconds()
     size = amount(lease_milli(lease))
     several = len(devices(lease)) > 1
     lines = [
         f"Attached {size} GPU{'s' if several else ''} ({place(lease)}, {memory(lease['memoryBytes'])}"
-        f"{' each' if several else ''}) in {duration(seconds)}, until {until}."
+        f"{' each' if several else ''}) in {duration(seconds)}.",
+        f"Ends in {duration(length)} (time limit), or earlier without GPU work (idle limit).",
     ]
     if lease["borrowed"]:
         lines.append("Borrowed: a team within its guaranteed quota may take it back.")
@@ -370,8 +371,8 @@ def given_back(answer):
 
 def extended(answer, now):
     """The answer to an extension; `now` is an aware datetime."""
-    until = instant(answer["expiresAt"])
-    return f"Extended: this GPU is yours for {duration((until - now).total_seconds())}, until {until.astimezone():%H:%M}."
+    left = (instant(answer["expiresAt"]) - now).total_seconds()
+    return f"Extended: the time limit is in {duration(left)}. Without GPU work the idle limit ends it earlier."
 
 
 def nothing_to_extend():
@@ -398,7 +399,7 @@ def _quota_line(status, gpu_type):
     team = status["team"]
     rows = [row for row in team["quotas"] if row["gpuType"] == gpu_type] or team["quotas"]
     if not rows:
-        return f"{team['name']}: no quota yet; ask your team lead"
+        return f"{team['name']} has no GPU quota. Ask an admin to give it one."
     return "; ".join(
         f"{team['name']}: {quota(row['usedMilli'])} of {quota(row['limitMilli'])} {row['gpuType']} in use "
         f"({_guaranteed(row)})"
@@ -448,7 +449,6 @@ def status(answer, own, now):
         )
     lease = own["lease"]
     held = (now - instant(lease["grantedAt"])).total_seconds()
-    left = (instant(lease["expiresAt"]) - now).total_seconds()
     used = memory(own["usedMemoryBytes"])
     total = memory(sum(device["memoryBytes"] for device in devices(lease)))
     if used.split()[1] == total.split()[1]:
@@ -466,7 +466,7 @@ def status(answer, own, now):
             f"Memory  {used} of {total}      Compute  {own['computePercent']:.0f} % of your "
             f"{part(lease_milli(lease))} (last minute)",
             *([f"Running {working}"] if working else []),
-            f"Ends    in {duration(max(0, left))} (%gpu extend 1h){_idle_end(own, lease, now)}"
+            f"Ends    {_ends(own, lease, now)}"
             if taken is None
             else f"Ends    taken back in {duration(max(0, taken))} {whom}; the notebook lives on",
             f"Cost    {hours:.2f} GPU-h{_money(own, answer)}    Team {team}",
@@ -474,12 +474,21 @@ def status(answer, own, now):
     )
 
 
-def _idle_end(own, lease, now):
-    """', or in 20 min without GPU work' where that comes before the lease's own end."""
-    ends = own.get("idleEndsAt")
-    if ends is None or instant(ends) >= instant(lease["expiresAt"]):
-        return ""
-    return f", or in {duration(max(0, (instant(ends) - now).total_seconds()))} without GPU work"
+def _left(until, now):
+    return duration(max(0, (instant(until) - now).total_seconds()))
+
+
+def _idle_end(entry):
+    """When an entry of the status reaches its idle limit; None when its time limit comes first or nobody can tell."""
+    ends = entry.get("idleEndsAt")
+    return None if ends is None or instant(ends) >= instant(entry["lease"]["expiresAt"]) else ends
+
+
+def _ends(own, lease, now):
+    """Both limits with their names: 'in 48 min (time limit; %gpu extend 1h), or in 20 min without GPU work (idle limit)'."""
+    idle = _idle_end(own)
+    tail = "" if idle is None else f", or in {_left(idle, now)} without GPU work (idle limit)"
+    return f"in {_left(lease['expiresAt'], now)} (time limit; %gpu extend 1h){tail}"
 
 
 def _money(own, answer):
@@ -495,10 +504,12 @@ def pill(answer, now):
     lines, first = [], None
     for entry in answer["leases"]:
         lease = entry["lease"]
-        left = max(0, (instant(lease["expiresAt"]) - now).total_seconds())
-        notice = lease.get("notice")
-        taken = max(0, (instant(notice["releaseAt"]) - now).total_seconds()) if notice else None
-        until = f"{duration(left)} left" if taken is None else f"taken back in {duration(taken)}"
+        notice, idle = lease.get("notice"), _idle_end(entry)
+        if notice:
+            until = f"taken back in {_left(notice['releaseAt'], now)}"
+        else:
+            until = f"time limit in {_left(lease['expiresAt'], now)}"
+            until = until if idle is None else f"idle limit in {_left(idle, now)}, {until}"
         label = f" ({entry['owner']['label']})" if entry["owner"].get("label") else ""
         line = f"{amount(lease_milli(lease))} of {place(lease)}, {until}"
         working = progress(entry.get("running"))
@@ -592,10 +603,16 @@ def queued(answer, waited, wait):
             + "; ".join(f"{h['amount']} {h['who']}" + (f", {h['label']}" if h.get("label") else "") for h in holders)
         )
     if answer.get("likelySeconds") is not None:
-        lines.append(f"Likely  in about {duration(answer['likelySeconds'])}")
+        lines.append(f"Likely  in {_wait(answer)}")
     if reason.get("hint"):
         lines.append(f"Sooner  {reason['hint']}")
     return "\n".join(lines)
+
+
+def _wait(answer):
+    """'about 14 min'; '19 min (idle limit) to 3 h 59 min (time limit)' while whoever holds the GPU works."""
+    likely, soonest = duration(answer["likelySeconds"]), answer.get("soonestSeconds")
+    return f"about {likely}" if soonest is None else f"{duration(soonest)} (idle limit) to {likely} (time limit)"
 
 
 def request_page(portal, status, typed, gpu_type=None):
@@ -729,7 +746,7 @@ def why(answer, answer_status, asked, waited):
     if reason.get("hint") and reason["hint"] not in now:
         lines.append(f"  Try   {reason['hint']}")
     if answer.get("likelySeconds") is not None:
-        lines.append(f"  When  about {duration(answer['likelySeconds'])}")
+        lines.append(f"  When  in {_wait(answer)}")
     return "\n".join(lines)
 
 
@@ -794,8 +811,8 @@ def trace_ends():
 
 
 def logs(lines):
-    """What `%gpu logs` shows: a time of day and a sentence a line, the oldest first."""
+    """What `%gpu logs` shows: a time of day with its zone and a sentence a line, the oldest first."""
     if not lines:
         return "Nothing has happened to this notebook's GPU yet."
-    times = (datetime.datetime.fromtimestamp(line["at"]).strftime("%H:%M:%S") for line in lines)
+    times = (datetime.datetime.fromtimestamp(line["at"]).astimezone().strftime("%H:%M:%S %Z") for line in lines)
     return "\n".join(f"{at}  {line['text']}" for at, line in zip(times, lines))

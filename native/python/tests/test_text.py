@@ -154,7 +154,9 @@ def test_an_extension_takes_a_length_of_time():
         _text.parse_line("extend soon")
     assert _text.complete("extend ") == ["1h", "30m", "--json"]
     until = (NOW + datetime.timedelta(hours=1)).isoformat()
-    assert _text.extended({"expiresAt": until}, NOW).startswith("Extended: this GPU is yours for 1 h 00 min, until ")
+    assert _text.extended({"expiresAt": until}, NOW) == (
+        "Extended: the time limit is in 1 h 00 min. Without GPU work the idle limit ends it earlier."
+    )
 
 
 def test_the_cell_magic_takes_what_attach_takes():
@@ -253,7 +255,7 @@ def test_status_with_a_gpu():
     assert _text.status(STATUS, own, NOW) == (
         "GPU     0.5 of soft-0 on gpu-1, for 12 min, guaranteed\n"
         "Memory  1.2 of 4.0 GiB      Compute  38 % of your half (last minute)\n"
-        "Ends    in 48 min (%gpu extend 1h)\n"
+        "Ends    in 48 min (time limit; %gpu extend 1h)\n"
         "Cost    0.10 GPU-h    Team vision: 0.5 of 1.0 soft in use"
     )
 
@@ -270,11 +272,11 @@ def test_status_says_when_idling_ends_it_and_what_it_costs_so_far():
         "idleEndsAt": "2026-11-21T15:02:00.000Z",
     }
     *_, ends, cost = _text.status({**STATUS, "currency": "EUR"}, own, NOW).splitlines()
-    assert ends == "Ends    in 48 min (%gpu extend 1h), or in 20 min without GPU work"
+    assert ends == "Ends    in 48 min (time limit; %gpu extend 1h), or in 20 min without GPU work (idle limit)"
     assert cost == "Cost    0.10 GPU-h, 0.21 EUR    Team vision: 0.5 of 1.0 soft in use"
     later = {**own, "idleEndsAt": "2026-11-21T15:31:00.000Z", "costMicro": None}
     *_, ends, cost = _text.status({**STATUS, "currency": "EUR"}, later, NOW).splitlines()
-    assert ends == "Ends    in 48 min (%gpu extend 1h)"
+    assert ends == "Ends    in 48 min (time limit; %gpu extend 1h)"
     assert cost.startswith("Cost    0.10 GPU-h    Team")
 
 
@@ -285,8 +287,8 @@ def test_a_kernel_that_runs_long_shows_its_blocks():
     own = {**entry, "usedMemoryBytes": 0, "computePercent": 100, "gpuMilliHours": 1}
     assert _text.status(STATUS, own, NOW).splitlines()[2] == "Running kernel matmul: 1,204 of 16,384 blocks"
     shown = _text.pill({**STATUS, "leases": [entry]}, NOW)
-    assert shown["text"] == "GPU: 0.5 of soft-0 on gpu-1, 48 min left, kernel matmul: 1,204 of 16,384 blocks"
-    assert shown["detail"].endswith("left (a.ipynb), kernel matmul: 1,204 of 16,384 blocks")
+    assert shown["text"] == "GPU: 0.5 of soft-0 on gpu-1, time limit in 48 min, kernel matmul: 1,204 of 16,384 blocks"
+    assert shown["detail"].endswith("48 min (a.ipynb), kernel matmul: 1,204 of 16,384 blocks")
     assert len(_text.status(STATUS, {**own, "running": None}, NOW).splitlines()) == 4
 
 
@@ -302,7 +304,10 @@ def test_own_lease_is_found_by_the_process_start():
 
 
 def test_attached():
-    assert _text.attached(LEASE, 0.038) == "Attached 0.5 GPU (soft-0 on gpu-1, 4.0 GiB) in 38 ms, until 15:30."
+    assert _text.attached(LEASE, 0.038) == (
+        "Attached 0.5 GPU (soft-0 on gpu-1, 4.0 GiB) in 38 ms.\n"
+        "Ends in 1 h 00 min (time limit), or earlier without GPU work (idle limit)."
+    )
 
 
 def two_gpus(second="gpu-1"):
@@ -314,7 +319,8 @@ def two_gpus(second="gpu-1"):
 def test_a_lease_of_several_gpus_names_each_and_sums_them():
     lease = two_gpus()
     assert _text.attached(lease, 0.041) == (
-        "Attached 2 GPUs (soft-0 and soft-1 on gpu-1, 8.0 GiB each) in 41 ms, until 15:30."
+        "Attached 2 GPUs (soft-0 and soft-1 on gpu-1, 8.0 GiB each) in 41 ms.\n"
+        "Ends in 1 h 00 min (time limit), or earlier without GPU work (idle limit)."
     )
     assert _text.already_attached(lease).startswith("Already attached: 2 GPUs (soft-0 and soft-1 on gpu-1).")
     assert _text.place(two_gpus("gpu-2")) == "soft-0 on gpu-1, soft-1 on gpu-2"
@@ -323,8 +329,8 @@ def test_a_lease_of_several_gpus_names_each_and_sums_them():
 def test_attached_beyond_the_guaranteed_quota_says_what_may_happen():
     borrowed = {**LEASE, "milli": 1000, "borrowed": True}
     lines = _text.attached(borrowed, 0.038).splitlines()
-    assert len(lines) == 2
-    assert lines[1].startswith("Borrowed: ")
+    assert len(lines) == 3
+    assert lines[2].startswith("Borrowed: ")
 
 
 @pytest.mark.parametrize(("milli", "guaranteed", "advice"), [(1000, 500, "0.5"), (250, 500, "0.25"), (3000, 2500, "2")])
@@ -336,7 +342,7 @@ def test_attached_beyond_the_guaranteed_quota_advises_an_amount_that_can_be_guar
 
 def test_attached_advises_nothing_where_nothing_is_guaranteed():
     quotas = [{"gpuType": "soft", "guaranteedNowMilli": 0}]
-    assert len(_text.attached({**LEASE, "borrowed": True}, 0.038, quotas).splitlines()) == 2
+    assert len(_text.attached({**LEASE, "borrowed": True}, 0.038, quotas).splitlines()) == 3
 
 
 def test_queued():
@@ -444,6 +450,12 @@ def test_giving_back_tells_what_is_parked():
     )
 
 
+def test_a_wait_names_both_limits_while_the_holder_works():
+    working = {**QUEUED, "likelySeconds": 14_340, "soonestSeconds": 1140}
+    assert "Likely  in 19 min (idle limit) to 3 h 59 min (time limit)" in _text.queued(working, 1, 60)
+    assert "When  in 19 min (idle limit) to 3 h 59 min (time limit)" in _text.why(working, STATUS, "0.5 soft", 1)
+
+
 def test_free_lists_every_type():
     assert _text.free(STATUS) == (
         "Type   Granted at once   Free   Team's limit\n"
@@ -456,9 +468,11 @@ def test_the_status_bar_item_names_what_is_borrowed():
     entry = {"lease": LEASE, "owner": {"kind": "kernel", "pid": 7, "startTime": 9, "label": "kmeans.ipynb"}}
     assert _text.pill(STATUS, NOW)["text"] == "GPU: none"
     assert _text.pill({**STATUS, "leases": [entry]}, NOW) == {
-        "text": "GPU: 0.5 of soft-0 on gpu-1, 48 min left",
-        "detail": "0.5 of soft-0 on gpu-1, 48 min left (kmeans.ipynb)",
+        "text": "GPU: 0.5 of soft-0 on gpu-1, time limit in 48 min",
+        "detail": "0.5 of soft-0 on gpu-1, time limit in 48 min (kmeans.ipynb)",
     }
+    idle = _text.pill({**STATUS, "leases": [{**entry, "idleEndsAt": "2026-11-21T15:02:00.000Z"}]}, NOW)
+    assert idle["text"] == "GPU: 0.5 of soft-0 on gpu-1, idle limit in 20 min, time limit in 48 min"
     two = _text.pill({**STATUS, "leases": [entry, entry]}, NOW)
     assert two["text"] == "GPU: 1 in 2 notebooks"
     assert two["detail"].count("\n") == 1
@@ -524,8 +538,8 @@ def test_a_trace_names_the_lines_that_wait_the_longest_first():
     )
 
 
-def test_logs_have_a_time_of_day_a_line():
-    assert _text.logs([{"at": 1.5, "text": "attached: soft-0"}]) == "00:00:01  attached: soft-0"
+def test_logs_have_a_time_of_day_with_its_zone_a_line():
+    assert _text.logs([{"at": 1.5, "text": "attached: soft-0"}]) == "00:00:01 UTC  attached: soft-0"
     assert _text.logs([]) == "Nothing has happened to this notebook's GPU yet."
 
 

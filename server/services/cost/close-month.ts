@@ -4,6 +4,7 @@ import { costMonths } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { compute } from "./compute.ts";
+import { firstMonth } from "./first-month.ts";
 import { monthOf } from "./month.ts";
 
 /** Keeps a month's report as it is: prices and names that change later change it no more, and nobody can undo it. */
@@ -11,6 +12,10 @@ export async function closeMonth(ctx: Context, raw: CloseMonthInput): Promise<Co
   authorize(ctx.principal, "cost.close-month");
   const { month } = parse(closeMonthInput, raw);
   if (month >= monthOf(ctx.now())) throw new SluiceError("conflict", "A month is closed when it is over.");
+  const first = await firstMonth(ctx);
+  if (month < first) {
+    throw new SluiceError("conflict", `The pool had no GPU before ${first}: ${month} has no costs to close.`);
+  }
   return await inTransaction(ctx, async (tx) => {
     const open = await compute(tx, month, "workspace");
     if (open.unpriced.length > 0) {

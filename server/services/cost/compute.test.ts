@@ -90,7 +90,7 @@ function sums({ lines }: CostReport, key: (line: CostLine) => string): Record<st
   const found: Record<string, [number, number]> = {};
   for (const line of lines) {
     const [hours, cents] = found[key(line)] ?? [0, 0];
-    found[key(line)] = [hours + line.hours, cents + line.cents];
+    found[key(line)] = [hours + line.hours, cents + (line.cents ?? 0)];
   }
   return Object.fromEntries(Object.entries(found).map(([each, [hours, cents]]) => [each, [nearly(hours), cents]]));
 }
@@ -126,7 +126,7 @@ it("are the same by team, person and workspace, and however much is rolled up", 
         ]);
         for (const { types, lines } of [team, person, workspace]) {
           expect(types).toEqual(workspace.types);
-          expect(lines.reduce((sum, line) => sum + line.cents, 0)).toBe(workspace.cents);
+          expect(lines.reduce((sum, line) => sum + (line.cents ?? 0), 0)).toBe(workspace.cents);
         }
         expect(sums(person, teamOf)).toEqual(sums(team, teamOf));
         expect(sums(workspace, teamOf)).toEqual(sums(team, teamOf));

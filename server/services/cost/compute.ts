@@ -33,7 +33,7 @@ export async function compute(ctx: Context, month: string, by: By): Promise<Cost
   const { span, partOfMonth } = soFar(month, ctx.now());
   const prices = await ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType);
   const priced = new Set(prices.map((price) => price.gpuType));
-  const [{ held, heldWalls }, walls] = await Promise.all([readHeld(ctx, span, by, priced), readWalls(ctx, span)]);
+  const [{ held, heldWalls }, walls] = await Promise.all([readHeld(ctx, span, by), readWalls(ctx, span)]);
   const types: CostReport["types"] = [];
   const lines: CostLine[] = [];
   for (const { gpuType, basis, micro, version } of prices) {
@@ -43,6 +43,10 @@ export async function compute(ctx: Context, month: string, by: By): Promise<Cost
     types.push({ gpuType, basis, amount: micro / 1e6, version, hours, cents });
     lines.push(...withCents(ofType, cents));
   }
+  const unpriced = [...new Set(walls.map((wall) => wall.gpuType))].filter((type) => !priced.has(type)).sort();
+  for (const gpuType of unpriced) {
+    lines.push(...linesOf(gpuType, held, heldWalls, walls).map((line) => withCost(line, null)));
+  }
   return {
     month,
     from: span.from.toISOString(),
@@ -50,8 +54,8 @@ export async function compute(ctx: Context, month: string, by: By): Promise<Cost
     currency: env().SLUICE_CURRENCY,
     closed: null,
     types,
-    unpriced: [...new Set(walls.map((wall) => wall.gpuType))].filter((type) => !priced.has(type)).sort(),
-    lines: lines.filter((line) => line.hours > 0 || line.cents > 0),
+    unpriced,
+    lines: lines.filter((line) => line.hours > 0 || (line.cents ?? 0) > 0),
     cents: types.reduce((sum, type) => sum + type.cents, 0),
   };
 }
@@ -100,18 +104,13 @@ function lineOf(row: Holder & { gpuType: string }, time: bigint): Line {
   return { gpuType, what: "leased", teamId, teamName, userId, userName, workspaceId, workspaceName, time };
 }
 
-function withCost(line: Line, cents: number): CostLine {
+function withCost(line: Line, cents: number | null): CostLine {
   const { gpuType, what, teamId, teamName, userId, userName, workspaceId, workspaceName, time } = line;
   return { gpuType, what, teamId, teamName, userId, userName, workspaceId, workspaceName, hours: toHours(time), cents };
 }
 
-/** Who held how long of these types, and how long of each was held in which state. */
-async function readHeld(
-  ctx: Context,
-  span: Span,
-  by: By,
-  gpuTypes: ReadonlySet<string>,
-): Promise<{ held: Line[]; heldWalls: Wall[] }> {
+/** Who held how long of each type, and how long of each was held in which state. */
+async function readHeld(ctx: Context, span: Span, by: By): Promise<{ held: Line[]; heldWalls: Wall[] }> {
   const { held } = await account(ctx, span, {}, DAY_S, by === "team" ? "team" : "person");
   const userId = by === "team" ? sql`null::text` : sql`user_id`;
   const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
@@ -119,7 +118,7 @@ async function readHeld(
     with x as (
       select gpu_type, state, team_id, user_id, workspace_id, sum(held)::text as time
       from (select gpu_type, state, team_id, ${userId} as user_id, ${workspaceId} as workspace_id, held
-        from ${held} h where gpu_type = any(${sql.param([...gpuTypes])}::text[])) y
+        from ${held} h) y
       group by grouping sets ((gpu_type, team_id, user_id, workspace_id), (gpu_type, state))
     )
     select x.gpu_type as "gpuType", x.state, x.team_id as "teamId", t.name as "teamName", x.user_id as "userId",

@@ -16,6 +16,7 @@ import { report } from "./report.ts";
 import { rows } from "./rows.ts";
 import { setPrice } from "./set-price.ts";
 import { splitCents } from "./split.ts";
+import { trend } from "./trend.ts";
 import { waste, rowsOf as wasteRowsOf } from "./waste.ts";
 
 let test: TestDatabase;
@@ -53,15 +54,18 @@ beforeAll(async () => {
 });
 afterAll(() => test.drop());
 
-const sumOf = ({ lines }: CostReport) => lines.reduce((sum, line) => sum + line.cents, 0);
+const sumOf = ({ lines }: CostReport) => lines.reduce((sum, line) => sum + (line.cents ?? 0), 0);
 
 describe("a month's costs", () => {
-  it("have no lines without a price, and say which is missing", async () => {
-    expect(await report(world.admin.ctx, { month: lastMonth })).toMatchObject({
-      lines: [],
-      unpriced: ["soft"],
-      cents: 0,
-    });
+  it("have hours and no money without a price, and say which is missing", async () => {
+    const all = await report(world.admin.ctx, { month: lastMonth });
+    expect(all).toMatchObject({ types: [], unpriced: ["soft"], cents: 0 });
+    expect(all.lines.map(({ what, cents }) => `${what} ${cents}`)).toEqual([
+      ...["leased null", "free null", "draining null", "lost null"],
+    ]);
+    const [held] = (await rows(world.admin.ctx, { month: lastMonth })).rows;
+    expect(held).toMatchObject({ name: "vision", cents: null });
+    expect(held?.unpricedHours).toBeCloseTo(9 * 0.333);
     await expect(closeMonth(world.admin.ctx, { month: lastMonth })).rejects.toMatchObject({
       message: "Set a price for soft first: it was in the pool.",
     });
@@ -174,6 +178,23 @@ describe("a month's costs", () => {
     expect((await removePrice(world.admin.ctx, { type, version: before?.version })).prices).toEqual([]);
     await expect(removePrice(world.admin.ctx, { type })).rejects.toMatchObject({ message: "soft has no price." });
     await setPrice(world.admin.ctx, { type, basis: "hour", amount: 3 });
+  });
+
+  it("are told month by month from the first GPU on, to a lead those of the own team", async () => {
+    const all = await trend(world.admin.ctx, { month: lastMonth });
+    const asked = await report(world.admin.ctx, { month: lastMonth });
+    // The first GPU joined ten hours before that month.
+    expect(all.map(({ month }) => month)).toEqual([monthOf(at(-10)), lastMonth]);
+    expect(all.at(-1)).toMatchObject({ cents: asked.cents, isClosed: false });
+    const own = await report(world.lead.ctx, { month: lastMonth, teamId: world.team });
+    expect((await trend(world.lead.ctx, { month: lastMonth, teamId: world.team })).at(-1)?.cents).toBe(own.cents);
+    await expect(trend(world.lead.ctx, { month: lastMonth })).rejects.toMatchObject({ code: "forbidden" });
+  });
+
+  it("cannot be closed for a month before the first GPU", async () => {
+    await expect(closeMonth(world.admin.ctx, { month: "2020-01" })).rejects.toMatchObject({
+      message: expect.stringContaining("2020-01 has no costs to close"),
+    });
   });
 
   it("stay as they were when the month was closed", async () => {

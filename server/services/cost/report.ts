@@ -29,11 +29,11 @@ export async function closedReport(ctx: Context, month: string): Promise<CostRep
 function forTeam(whole: CostReport, teamId: string): CostReport {
   const lines = whole.lines.filter((line) => line.teamId === teamId);
   const sumOf = (gpuType: string, pick: "hours" | "cents") =>
-    lines.filter((line) => line.gpuType === gpuType).reduce((sum, line) => sum + line[pick], 0);
+    lines.filter((line) => line.gpuType === gpuType).reduce((sum, line) => sum + (line[pick] ?? 0), 0);
   const types = whole.types.map((type) => ({
     ...type,
     hours: sumOf(type.gpuType, "hours"),
     cents: sumOf(type.gpuType, "cents"),
   }));
-  return { ...whole, types, lines, cents: lines.reduce((sum, line) => sum + line.cents, 0) };
+  return { ...whole, types, lines, cents: lines.reduce((sum, line) => sum + (line.cents ?? 0), 0) };
 }

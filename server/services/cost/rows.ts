@@ -35,13 +35,18 @@ function together(lines: readonly CostLine[], by: By): CostRow[] {
   for (const line of lines) {
     const nobody = line.what !== "leased";
     const [id, name, within] = nobody ? [line.what, nobodys[line.what], null] : identify(line, by);
-    const row = found.get(id) ?? { id, name, within, nobody, hours: 0, cents: 0 };
+    const row = found.get(id) ?? { id, name, within, nobody, hours: 0, unpricedHours: 0, cents: null };
     found.set(id, row);
     row.hours += line.hours;
-    row.cents += line.cents;
+    if (line.cents === null) row.unpricedHours += line.hours;
+    else row.cents = (row.cents ?? 0) + line.cents;
   }
   return [...found.values()].sort(
-    (a, b) => Number(a.nobody) - Number(b.nobody) || b.cents - a.cents || (a.id < b.id ? -1 : 1),
+    (a, b) =>
+      Number(a.nobody) - Number(b.nobody) ||
+      (b.cents ?? 0) - (a.cents ?? 0) ||
+      b.hours - a.hours ||
+      (a.id < b.id ? -1 : 1),
   );
 }
 

@@ -49,7 +49,7 @@ export async function waste(ctx: Context, raw: WasteInput = {}): Promise<Waste> 
 
 function centsOf({ types, lines }: CostReport, what: "free" | "draining" | "lost"): number | null {
   if (types.length === 0) return null;
-  return lines.filter((line) => line.what === what).reduce((sum, line) => sum + line.cents, 0);
+  return lines.filter((line) => line.what === what).reduce((sum, line) => sum + (line.cents ?? 0), 0);
 }
 
 /** Who held what did nothing, types together, most first: pure. */

@@ -4,6 +4,8 @@ import { oneTimeCodes } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { hashSecret, newId, newSecret } from "#server/ids.ts";
 import { parse } from "#server/parse.ts";
+import { gpudProgram } from "./gpud-program.ts";
+import { installLine, quoted } from "./install-script.ts";
 
 const VALID_MS = 3600_000;
 
@@ -24,10 +26,31 @@ export async function createJoinToken(ctx: Context, raw: CreateJoinTokenInput = 
     });
     await audit(tx, { action: "gpu-server.create-join-token", subject: id, detail: { name: input.name ?? null } });
   });
-  const name = input.name === undefined ? "" : ` --name ${input.name}`;
+  const { SLUICE_PORTAL_URL: portalUrl, SLUICE_BROKER_URL: brokerUrl } = env();
+  const downloads = (await gpudProgram()) !== undefined;
+  const name = input.name === undefined ? "" : ` --name ${quoted(input.name)}`;
   return {
     token,
     expiresAt: expiresAt.toISOString(),
-    command: `gpud join ${env().SLUICE_BROKER_URL} --token ${token}${name}`,
+    command: downloads
+      ? installLine({ portalUrl, token, name: input.name })
+      : `gpud join ${brokerUrl} --token ${token}${name}`,
+    downloads,
+    warning: localWarning({
+      SLUICE_BROKER_URL: brokerUrl,
+      ...(downloads ? { SLUICE_PORTAL_URL: portalUrl } : {}),
+    }),
   };
 }
+
+/** Names the settings whose addresses no other host reaches. */
+export function localWarning(urls: Record<string, string>): string | null {
+  const local = Object.entries(urls).filter(([, url]) => isLocal(new URL(url).hostname));
+  if (local.length === 0) return null;
+  const named = local.map(([, url]) => url.replace(/\/+$/, "")).join(" and ");
+  const settings = local.map(([setting]) => setting).join(" and ");
+  return `Only this machine reaches ${named}. For a GPU server elsewhere, set ${settings} to an address that it reaches.`;
+}
+
+const isLocal = (host: string) =>
+  host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^(127\.|0\.0\.0\.0$)/.test(host);

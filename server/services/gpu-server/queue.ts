@@ -59,6 +59,7 @@ async function judgedRows(ctx: Context, rows: readonly QueuedRow[]): Promise<Que
         reason: sentence(waiting, verdict.obstacle, seen),
         rule: verdict.obstacle.rule,
         likelySeconds: guesses.get(row.requestId)?.likely ?? null,
+        soonestSeconds: guesses.get(row.requestId)?.soonest ?? null,
       });
     }
   }

@@ -8,7 +8,7 @@ import { is } from "#server/services/utilisation/ledger.ts";
 type Db = Database | Transaction;
 
 /** What is known of a request without judging it. */
-export type QueuedRow = Omit<QueueEntry, "position" | "of" | "reason" | "rule" | "likelySeconds">;
+export type QueuedRow = Omit<QueueEntry, "position" | "of" | "reason" | "rule" | "likelySeconds" | "soonestSeconds">;
 
 type Asked = {
   gpuType?: string | undefined;

@@ -87,7 +87,7 @@ export function queuedIn(world: World, row: RequestRow, now: Date, verdicts: rea
       reason: { rule: "order", message: "Room has just come free; the request is being granted." },
     };
   }
-  const likely = estimate(row.id, world, verdicts)?.likely;
+  const guess = estimate(row.id, world, verdicts);
   return {
     state: "queued",
     ...common,
@@ -95,6 +95,7 @@ export function queuedIn(world: World, row: RequestRow, now: Date, verdicts: rea
     position: verdict.position,
     of: verdict.of,
     reason: explain(request, verdict.obstacle, seenByAsker(request, world)),
-    ...(likely === undefined ? {} : { likelySeconds: likely }),
+    ...(guess === undefined ? {} : { likelySeconds: guess.likely }),
+    ...(guess?.soonest === undefined ? {} : { soonestSeconds: guess.soonest }),
   };
 }

@@ -2,6 +2,7 @@ import { and, asc, eq, ne } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import type { Glance } from "#server/contracts/session.ts";
 import { leaseRequests, leases } from "#server/db/schema/index.ts";
+import { readIdleEnds } from "./idle-ends.ts";
 import { shownWorld } from "./shown.ts";
 
 /** What a person holds and what waits longest of their own: every page's top bar says it. */
@@ -11,15 +12,22 @@ export async function atAGlance(ctx: Context): Promise<Pick<Glance, "leases" | "
   const { userId } = ctx.principal;
   const held = await ctx.db
     .select({
-      ...{ gpuType: leases.gpuType, milli: leases.milli },
+      ...{ requestId: leases.requestId, gpuType: leases.gpuType, milli: leases.milli },
       ...{ expiresAt: leases.expiresAt, releaseAt: leases.releaseAt },
     })
     .from(leases)
     .where(and(eq(leases.userId, userId), ne(leases.state, "ended")));
   if (held.length > 0) {
-    const shown = held.map(({ expiresAt, releaseAt, ...amount }) => {
-      return { ...amount, expiresAt: expiresAt.toISOString(), releaseAt: releaseAt?.toISOString() ?? null };
-    });
+    const idleEnds = await readIdleEnds(
+      ctx.db,
+      held.map(({ requestId }) => requestId),
+    );
+    const shown = held.map(({ requestId, expiresAt, releaseAt, ...amount }) => ({
+      ...amount,
+      expiresAt: expiresAt.toISOString(),
+      idleEndsAt: idleEnds.get(requestId) ?? null,
+      releaseAt: releaseAt?.toISOString() ?? null,
+    }));
     return { leases: shown, waiting: null };
   }
   const [oldest] = await ctx.db

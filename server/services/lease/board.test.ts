@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Context } from "#server/context.ts";
 import { leaseBoard } from "#server/contracts/lease-board.ts";
-import { leaseRequests } from "#server/db/schema/index.ts";
+import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { answerFor } from "#server/services/lease/answer.ts";
 import { atAGlance } from "#server/services/lease/at-a-glance.ts";
@@ -76,9 +76,19 @@ describe("the board of GPUs that a person sees", () => {
 describe("the top bar at a glance", () => {
   it("says what a person holds, and nothing of what waits", async () => {
     expect(await atAGlance(world.member.ctx)).toMatchObject({
-      leases: [{ gpuType: "soft", milli: 750 }],
+      leases: [{ gpuType: "soft", milli: 750, idleEndsAt: null }],
       waiting: null,
     });
+  });
+
+  it("tells the same idle limit as the board, from when the GPU last worked", async () => {
+    const usageAt = new Date("2026-11-29T08:00:00.000Z");
+    const ofMember = eq(leases.userId, world.member.id);
+    await test.db.update(leases).set({ state: "active", usageAt }).where(ofMember);
+    const idleEndsAt = "2026-11-29T08:20:00.000Z";
+    expect((await atAGlance(world.member.ctx)).leases).toMatchObject([{ idleEndsAt }]);
+    expect((await board(world.member.ctx)).leases).toMatchObject([{ idleEndsAt }]);
+    await test.db.update(leases).set({ state: "granted", usageAt: null }).where(ofMember);
   });
 
   it("gives whoever only waits the place", async () => {

@@ -11,6 +11,7 @@ import { gpuServers, gpus, leases, leaseWork, teams, users, workspaces } from "#
 import { refuseUnknownPlace } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { leavesWithServer } from "./holder.ts";
+import { readIdleEnds } from "./idle-ends.ts";
 import { computePercent, recentGpuTime, runningOf } from "./usage.ts";
 
 /** As many are read at once for a file. */
@@ -92,8 +93,18 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     .where(filter)
     .orderBy(desc(leases.grantedAt), desc(leases.id))
     .limit(limit);
-  const live = rows.filter(({ lease }) => lease.state !== "ended").map(({ lease }) => lease.id);
-  const gpuTimes = await recentGpuTime(ctx.db, live, now);
+  const live = rows.flatMap(({ lease }) => (lease.state === "ended" ? [] : [lease]));
+  const [gpuTimes, idleEnds] = await Promise.all([
+    recentGpuTime(
+      ctx.db,
+      live.map(({ id }) => id),
+      now,
+    ),
+    readIdleEnds(
+      ctx.db,
+      live.map(({ requestId }) => requestId),
+    ),
+  ]);
   return rows.map(({ lease, workspaceName, keptUs, ...names }) => ({
     id: lease.id,
     state: lease.state,
@@ -120,6 +131,7 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     grantedAt: lease.grantedAt.toISOString(),
     claimedAt: lease.claimedAt?.toISOString() ?? null,
     expiresAt: lease.expiresAt.toISOString(),
+    idleEndsAt: lease.state === "ended" ? null : (idleEnds.get(lease.requestId) ?? null),
     lastWorkAt: lease.usageAt?.toISOString() ?? null,
     endedAt: lease.endedAt?.toISOString() ?? null,
     endReason: lease.endReason,

@@ -65,6 +65,7 @@ export async function waitingIn(
         reason: explain(waiting, verdict.obstacle, seen),
         waitingSince: request.createdAt.toISOString(),
         likelySeconds: guesses.get(request.id)?.likely ?? null,
+        soonestSeconds: guesses.get(request.id)?.soonest ?? null,
       },
     ];
   });

@@ -1,6 +1,6 @@
 import { authorize, type Context } from "#server/context.ts";
 import { type QuotaEffects, type SetQuotaInput, setQuotaInput } from "#server/contracts/team.ts";
-import { SluiceError } from "#server/errors.ts";
+import { SluiceError, withoutField } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
 import { spentAt } from "#server/scheduler/budget.ts";
@@ -24,7 +24,7 @@ export async function previewQuota(ctx: Context, raw: SetQuotaInput): Promise<Qu
       await setQuota(tx, raw);
     } catch (error) {
       if (!(error instanceof SluiceError) || error.code === "not-found") throw error;
-      return effects(input, before, before, error.message);
+      return effects(input, before, before, withoutField(error.message));
     }
     return effects(input, before, await loadWorld(tx.db, input.gpuType, tx.now()), null);
   });

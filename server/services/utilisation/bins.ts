@@ -4,6 +4,7 @@ import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { account } from "./account.ts";
 import { effectiveOf, sumKnown } from "./effective.ts";
 import { type Filter, HOUR_S, isNarrow, type Span, strandedIn } from "./ledger.ts";
+import { observedSince } from "./observed-since.ts";
 
 type Bin = Utilisation["bins"][number];
 type Row = {
@@ -25,11 +26,17 @@ const MOST_BINS = 100;
 /** Hours are rolled up; what is shorter is split from the ledger, step by step, so there are few: up to three hours. */
 const MOST_STEPS = 12;
 
-/** What became of the time, in equal stretches on round instants (the first and the last may be shorter). */
+/**
+ * What became of the time, in equal stretches on round instants. The first and the last may be shorter: a stretch begins
+ * when the first GPU joined, so that an average over it counts observed time alone.
+ */
 export async function readBins(ctx: Context, span: Span, filter: Filter): Promise<Bin[]> {
   const seconds = (span.to.getTime() - span.from.getTime()) / 1000;
   const width = WIDTHS.find((each) => seconds / each <= (each < HOUR_S ? MOST_STEPS : MOST_BINS)) ?? 364 * 86_400;
-  const { held, pool } = await account(ctx, span, filter, width, "team");
+  const [{ held, pool }, since] = await Promise.all([
+    account(ctx, span, filter, width, "team"),
+    observedSince(ctx.db, filter.gpuType),
+  ]);
   const bin = sql`floor(date_part('epoch', at) / ${sql.raw(String(width))})`;
   const rows = await ctx.db.execute<Row>(sql`
     select bin, state, sum(wall) / 3.6e9 as wall, sum(used) / 3.6e12 as used, sum(effective) / 3.6e12 as effective,
@@ -49,7 +56,7 @@ export async function readBins(ctx: Context, span: Span, filter: Filter): Promis
     ) parts group by 1, 2 order by 1`);
   const whole = filter.teamId === undefined && !isNarrow(filter);
   return [...Map.groupBy(rows, (row) => row.bin)].map(([number, parts]) => {
-    const start = Math.max(span.from.getTime(), number * width * 1000);
+    const start = Math.max(span.from.getTime(), number * width * 1000, since?.getTime() ?? 0);
     const end = Math.min(span.to.getTime(), (number + 1) * width * 1000);
     return { from: new Date(start).toISOString(), to: new Date(end).toISOString(), ...partsOf(parts, whole) };
   });

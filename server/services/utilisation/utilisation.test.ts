@@ -14,6 +14,7 @@ import {
 } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
+import { ownUse } from "#server/services/lease/own-use.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 import { lentBy } from "./lent.ts";
 import { mostIdle, mostIdleFrom } from "./most-idle.ts";
@@ -269,6 +270,24 @@ describe("the time of the pool", () => {
       expect(await stranded(0, 600)).toBeCloseTo(2 * 12);
       expect(await stranded(30, 60)).toBeCloseTo(10);
     });
+  });
+
+  it("tells a person what their own GPUs did in a day, and nothing of others'", async () => {
+    const now = () => at(8);
+    const held = async ({ ctx }: Person) => {
+      const { bins } = await ownUse({ ...ctx, now });
+      return bins.filter(({ used, idle }) => used + idle > 0);
+    };
+    const mine = await held(world.member);
+    expect(mine.map(({ from }) => from)).toEqual([iso(2), iso(3), iso(4), iso(5)]);
+    for (const { used, idle } of mine) expect(used + idle).toBeCloseTo(0.5);
+    expect(await held(world.lead)).toEqual([]);
+  });
+
+  it("begins when the first GPU joined: an average over its first stretch counts observed time alone", async () => {
+    // Stretches of six hours, on round instants: the first one begins before the pool does, as a rule.
+    const [first] = (await read(world.admin.ctx, { from: iso(-200), to: iso(100) })).bins;
+    expect(first?.from).toBe(iso(0));
   });
 
   it("refuses a time that ends before it begins", async () => {

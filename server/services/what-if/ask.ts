@@ -9,6 +9,7 @@ import { newId } from "#server/ids.ts";
 import { parse } from "#server/parse.ts";
 import type { Time } from "#server/scheduler/simulate/outcome.ts";
 import { knownGpuTypes } from "#server/services/lease/world.ts";
+import { observedSince } from "#server/services/utilisation/observed-since.ts";
 import { type Present, readPresent, readTeamNames } from "./present.ts";
 import { readLog } from "./read-log.ts";
 import { pending, SILENT_MS, start } from "./run.ts";
@@ -32,7 +33,7 @@ const ENGINE = 1;
 export async function ask(ctx: Context, raw: WhatIfInput): Promise<WhatIfView> {
   const question = parse(whatIfInput, raw);
   authorize(ctx.principal, "what-if.ask");
-  const time = timeOf(ctx, question);
+  const time = await timeOf(ctx, question);
   await refuseUnknown(ctx, question);
   const present = await readPresent(
     ctx,
@@ -74,14 +75,16 @@ export async function ask(ctx: Context, raw: WhatIfInput): Promise<WhatIfView> {
   return viewOf(row);
 }
 
-function timeOf(ctx: Context, question: WhatIfQuestion): Time {
+async function timeOf(ctx: Context, question: WhatIfQuestion): Promise<Time> {
   // A time that is not over ends on a round minute, so that who asks twice asks the same.
   const to = Math.min(Date.parse(question.to), Math.floor(ctx.now().getTime() / 60_000) * 60_000);
   const from = Date.parse(question.from);
   if (from >= to) throw new SluiceError("invalid", "from: The time begins before it ends, and before now.");
   if (to - from > LONGEST_DAYS * DAY_MS)
     throw new SluiceError("invalid", `from: Ask for ${LONGEST_DAYS} days at most.`);
-  return { from, to };
+  // Time before the first GPU joined would count as idle for the pool of now, and not for that of then.
+  const since = (await observedSince(ctx.db))?.getTime() ?? from;
+  return { from: since < to ? Math.max(from, since) : from, to };
 }
 
 async function refuseUnknown(ctx: Context, { types }: WhatIfQuestion): Promise<void> {

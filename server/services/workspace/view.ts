@@ -16,9 +16,7 @@ import {
   workspaces,
 } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
-import { idleEndOf } from "#server/services/lease/holder.ts";
-import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
-import type { LeaseRow } from "#server/services/lease/view.ts";
+import { readIdleEnds } from "#server/services/lease/idle-ends.ts";
 import { type GivenRole, roleOf } from "./given-role.ts";
 import { idleLimit, stopTime } from "./idle-limit.ts";
 import { resourceOf, type WorkspaceRow } from "./load.ts";
@@ -137,17 +135,17 @@ async function readLeases(ctx: Context, workspaceIds: string[]): Promise<Map<str
       lease: leases,
       deviceName: gpus.name,
       serverName: gpuServers.name,
-      idleSeconds: teamPolicies.idleSeconds,
     })
     .from(leases)
-    .leftJoin(teamPolicies, eq(teamPolicies.teamId, leases.teamId))
     .innerJoin(gpus, eq(gpus.id, leases.gpuId))
     .innerJoin(gpuServers, eq(gpuServers.id, leases.serverId))
     .where(and(inArray(leases.workspaceId, workspaceIds), ne(leases.state, "ended")))
     .orderBy(leases.grantedAt);
-  const partsOf = ({ requestId }: LeaseRow) =>
-    rows.flatMap(({ lease }) => (lease.requestId === requestId ? [lease] : []));
-  for (const { lease, deviceName, serverName, idleSeconds } of rows) {
+  const idleEnds = await readIdleEnds(
+    ctx.db,
+    rows.map(({ lease }) => lease.requestId),
+  );
+  for (const { lease, deviceName, serverName } of rows) {
     if (lease.state === "ended") continue;
     const list = found.get(lease.workspaceId) ?? [];
     list.push({
@@ -160,7 +158,7 @@ async function readLeases(ctx: Context, workspaceIds: string[]): Promise<Map<str
       state: lease.state,
       grantedAt: lease.grantedAt.toISOString(),
       expiresAt: lease.expiresAt.toISOString(),
-      idleEndsAt: idleEndOf(partsOf(lease), (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000)?.toISOString() ?? null,
+      idleEndsAt: idleEnds.get(lease.requestId) ?? null,
       releaseAt: lease.releaseAt?.toISOString() ?? null,
     });
     found.set(lease.workspaceId, list);

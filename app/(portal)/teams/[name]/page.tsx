@@ -15,6 +15,7 @@ import { EditPolicy } from "#components/team/edit-policy.tsx";
 import { EditQuota } from "#components/team/edit-quota.tsx";
 import { EgressCard } from "#components/team/egress-card.tsx";
 import { MemberTable } from "#components/team/member-table.tsx";
+import { NO_QUOTA, NO_QUOTA_STEP } from "#components/team/no-quota.ts";
 import { PolicyCard } from "#components/team/policy-card.tsx";
 import { limitNow, QuotaBar } from "#components/team/quota-bar.tsx";
 import { QuotaRequestTable } from "#components/team/quota-request-table.tsx";
@@ -129,11 +130,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
         }
       >
         {team.quotas.length === 0 ? (
-          <EmptyState title="No quota yet">
-            {may("team.set-quota")
-              ? "The team can borrow no GPU. Add a GPU type to give it a quota."
-              : "The team can borrow no GPU. Ask an admin to give it a quota."}
-          </EmptyState>
+          <EmptyState title={NO_QUOTA}>{may("team.set-quota") ? "Add a GPU type." : NO_QUOTA_STEP}</EmptyState>
         ) : (
           <div className="flex flex-col gap-3">
             {team.quotas.map((quota) => (
@@ -182,7 +179,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
       )}
       <Section title="Who holds what">
         {leases.length === 0 && team.quotas.length === 0 ? (
-          <EmptyState title="Nobody holds a GPU now">The team can borrow GPUs once it has a quota.</EmptyState>
+          <EmptyState title="Nobody holds a GPU now">{NO_QUOTA}.</EmptyState>
         ) : leases.length === 0 ? (
           <EmptyState title="Nobody holds a GPU now">
             The whole quota of the team is free: <code>%gpu attach 0.5</code> in a notebook borrows half a GPU.

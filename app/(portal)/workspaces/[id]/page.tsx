@@ -110,9 +110,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
                         : lease.state === "ending"
                           ? "ending"
                           : ""}
-                      {(lease.state === "granted" || lease.state === "active") && (
-                        <EndsIn lease={lease} verb="ends in" />
-                      )}
+                      {(lease.state === "granted" || lease.state === "active") && <EndsIn lease={lease} />}
                     </p>
                   </li>
                 ))}

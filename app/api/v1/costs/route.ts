@@ -25,7 +25,7 @@ function asCsv({ month, currency, lines }: CostReport): Response {
     ["month", "GPU type", "what", "team", "person", "workspace", "workspace id", "GPU-hours", currency],
     lines.map((line) => [
       ...[month, line.gpuType, line.what, line.teamName, line.userName, line.workspaceName, line.workspaceId],
-      ...[Math.round(line.hours * 1e4) / 1e4, (line.cents / 100).toFixed(2)],
+      ...[Math.round(line.hours * 1e4) / 1e4, line.cents === null ? null : (line.cents / 100).toFixed(2)],
     ]),
   );
 }

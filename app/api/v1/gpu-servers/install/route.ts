@@ -1,0 +1,16 @@
+import { nothing } from "#server/contracts/common.ts";
+import { installInput } from "#server/contracts/gpu-server.ts";
+import { route } from "#server/http/route.ts";
+import { install } from "#server/services/gpu-server/install.ts";
+
+export const GET = route(
+  {
+    method: "GET",
+    path: "/gpu-servers/install",
+    summary: "The program of a GPU server, or the script that installs it; the bearer is a join token",
+    action: "gpu-server.join",
+    input: installInput,
+    output: nothing,
+  },
+  (ctx, input) => install(ctx, { ...input, authorization: ctx.request.headers.get("authorization") }),
+);

@@ -1,0 +1,34 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { api } from "./api.ts";
+
+afterEach(() => vi.unstubAllGlobals());
+
+/** What a page reads when the portal answers this error. */
+async function told(error: { message: string; detail?: unknown }) {
+  vi.stubGlobal("fetch", async () => Response.json({ error: { code: "invalid", ...error } }, { status: 400 }));
+  const answer = await api("POST", "/teams", {});
+  if (answer.ok) throw new Error("it was answered");
+  return answer.error;
+}
+
+it("tells the sentence of a field without the field's name, and keeps the name for the form", async () => {
+  expect(await told({ message: "limitMilli: The limit is at least the guaranteed amount." })).toMatchObject({
+    message: "The limit is at least the guaranteed amount.",
+    fields: { limitMilli: "The limit is at least the guaranteed amount." },
+  });
+});
+
+it("tells each sentence of several fields once", async () => {
+  const fields = [
+    { field: "name", message: "A name is needed." },
+    { field: "team.name", message: "A name is needed." },
+    { field: "email", message: "Write an e-mail address." },
+  ];
+  const message = "name: A name is needed. team.name: A name is needed. email: Write an e-mail address.";
+  expect((await told({ message, detail: { fields } })).message).toBe("A name is needed. Write an e-mail address.");
+});
+
+it("tells a sentence that names no field as it is", async () => {
+  const message = "Set a price for soft first: it was in the pool.";
+  expect(await told({ message })).toMatchObject({ message, fields: {} });
+});

@@ -1,0 +1,37 @@
+import { cx } from "#components/format.ts";
+
+/** One bar, its figure and what it is of. */
+export type CostBar = { id: string; name: string; value: number; text: string; note?: string; isCurrent?: boolean };
+
+/**
+ * Amounts of money as bars below each other. A list, so that its names and figures are read without the drawing, which
+ * tells their proportions alone.
+ */
+export function CostBars({ label, bars }: { label: string; bars: CostBar[] }) {
+  const most = Math.max(0, ...bars.map(({ value }) => value));
+  return (
+    <ul aria-label={label} className="flex flex-col gap-1.5">
+      {bars.map(({ id, name, value, text, note, isCurrent }) => (
+        <li
+          key={id}
+          aria-current={isCurrent ? "true" : undefined}
+          className="grid grid-cols-[5.5rem_minmax(0,1fr)_auto] items-center gap-x-3 sm:grid-cols-[9rem_minmax(0,1fr)_auto]"
+        >
+          <span className={cx("truncate", isCurrent && "font-medium")} title={name}>
+            {name}
+          </span>
+          <span aria-hidden="true" className="h-3 rounded-[2px] bg-sunken">
+            <span
+              className={cx("block h-full rounded-[2px]", isCurrent === false ? "bg-accent/40" : "bg-accent")}
+              style={{ width: `${most > 0 ? Math.max(0.5, Math.round((value / most) * 1000) / 10) : 0}%` }}
+            />
+          </span>
+          <span className="figures text-right">
+            {text}
+            {note && <span className="ml-1.5 text-sm text-ink-2">{note}</span>}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,49 @@
+import { Timeline, type TimelineRow } from "#components/chart/timeline.tsx";
+import { formatAmount, formatDuration } from "#components/format.ts";
+import { Card, Section } from "#components/ui/page.tsx";
+import { formatWait } from "./likely-wait.ts";
+import type { QueueRow } from "./queue-table.tsx";
+
+/** The table below has all of them. */
+const ROWS = 12;
+
+/** How long the first requests have waited, and when they are likely granted. */
+export function QueueTimeline({ rows, now, zone }: { rows: QueueRow[]; now: Date; zone: string }) {
+  const at = now.getTime();
+  const shown = rows.slice(0, ROWS).map((row) => rowOf(row, at));
+  const times = shown.flatMap(({ spans }) => spans.flatMap(({ from, to }) => [from, to]));
+  if (times.length === 0) return null;
+  return (
+    <Section title="Waiting times" detail="Until now, and the estimate until the grant">
+      <Card className="px-3.5 py-3">
+        <Timeline
+          label="Waiting requests over time"
+          rows={shown}
+          {...{ from: Math.min(...times), to: Math.max(at + 60_000, ...times), now: at, zone }}
+        />
+      </Card>
+    </Section>
+  );
+}
+
+/** One request: what it has waited, then until the soonest grant, and until the likely one. */
+export function rowOf(row: QueueRow, now: number): TimelineRow {
+  const since = Math.min(now, Date.parse(row.waitingSince));
+  const name = `${formatAmount(row.milli)} ${row.gpuType}, ${row.userName}`;
+  const waited = `waits for ${formatDuration(now - since)}`;
+  const past = { from: since, to: now, look: "past" as const };
+  if (row.likelySeconds === null) return { id: row.requestId, name, text: `${waited}, no estimate`, spans: [past] };
+  const { likelySeconds, soonestSeconds } = row;
+  const likely = now + likelySeconds * 1000;
+  const soonest = soonestSeconds === null ? likely : Math.min(likely, now + soonestSeconds * 1000);
+  return {
+    id: row.requestId,
+    name,
+    text: `${waited}, likely in ${formatWait({ likelySeconds, soonestSeconds })}`,
+    spans: [
+      past,
+      { from: now, to: soonest, look: "sure" },
+      ...(soonest < likely ? [{ from: soonest, to: likely, look: "maybe" as const }] : []),
+    ],
+  };
+}

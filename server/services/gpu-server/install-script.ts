@@ -1,0 +1,81 @@
+import { arch } from "node:process";
+
+/** `uname -m` of hosts on which a program that was built here runs. */
+const MACHINE = arch === "arm64" ? "aarch64" : "x86_64";
+
+/** One word of a shell, whatever is in it. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+export type Install = {
+  portalUrl: string;
+  brokerUrl: string;
+  token: string;
+  sha256: string;
+  name: string | undefined;
+};
+
+const trimmed = (url: string) => url.replace(/\/+$/, "");
+const addressOf = (portalUrl: string, file: string) => `${trimmed(portalUrl)}/api/v1/gpu-servers/install?file=${file}`;
+
+/** The line to paste on the GPU host. Its shell sees the token; the programs that it starts read it from a file. */
+export function installLine({ portalUrl, token, name }: Pick<Install, "portalUrl" | "token" | "name">): string {
+  const authorization = quoted(`Authorization: Bearer ${token}`);
+  const given = name === undefined ? "" : ` -s -- ${quoted(name)}`;
+  return `curl -fsS -H ${authorization} ${quoted(addressOf(portalUrl, "script"))} | sh${given}`;
+}
+
+/**
+ * What that line runs: downloads gpud with the token, compares its checksum, joins, and stays as a service where systemd
+ * runs and the user is root. The first word, where there is one, is the server's name.
+ */
+export function installScript({ portalUrl, brokerUrl, token, sha256 }: Omit<Install, "name">): string {
+  return `#!/bin/sh
+set -eu
+main() {
+if [ "$(uname -s) $(uname -m)" != "Linux ${MACHINE}" ]; then
+  echo "This gpud is for Linux on ${MACHINE}; this host is $(uname -s) on $(uname -m). Build gpud here instead." >&2
+  exit 1
+fi
+if [ "$(id -u)" = 0 ]; then
+  bin=/usr/local/bin state=/var/lib/sluice-gpud
+else
+  bin="$HOME/.local/bin" state="\${XDG_STATE_HOME:-$HOME/.local/state}/sluice-gpud"
+fi
+case "\${1-}" in
+  *[!A-Za-z0-9._-]*) echo "A server's name has letters, digits, dots, dashes and _ alone." >&2; exit 1 ;;
+esac
+umask 077
+mkdir -p "$bin" "$state"
+file=$(mktemp "$bin/.gpud.XXXXXX")
+trap 'rm -f "$file"' EXIT
+printf '%s' ${quoted(`Authorization: Bearer ${token}`)} > "$state/download-header"
+curl -fsS --max-time 900 -H "@$state/download-header" -o "$file" \
+  ${quoted(addressOf(portalUrl, "gpud"))}
+rm -f "$state/download-header"
+if ! echo "${sha256}  $file" | sha256sum -c - > /dev/null; then
+  echo "The downloaded gpud has another checksum than ${sha256}. Nothing was installed." >&2
+  exit 1
+fi
+chmod 755 "$file"
+mv "$file" "$bin/gpud"
+printf '%s' ${quoted(token)} > "$state/join-token"
+set -- join ${quoted(trimmed(brokerUrl))} --token-file "$state/join-token" --state "$state" \${1:+--name "$1"}
+if [ "$(id -u)" = 0 ] && [ -d /run/systemd/system ]; then
+  {
+    printf '[Unit]\\nDescription=Sluice GPU server\\nWants=network-online.target\\nAfter=network-online.target\\n\\n'
+    printf '[Service]\\nExecStart=%s' "$bin/gpud"
+    for word in "$@"; do printf ' "%s"' "$(printf '%s' "$word" | sed 's/%/%%/g')"; done
+    printf '\\nRestart=on-failure\\nRestartSec=5\\n\\n[Install]\\nWantedBy=multi-user.target\\n'
+  } > /etc/systemd/system/sluice-gpud.service
+  systemctl daemon-reload
+  systemctl enable --now sluice-gpud.service
+  echo "gpud runs as sluice-gpud.service. Its log: journalctl -u sluice-gpud"
+else
+  echo "gpud runs until this terminal ends. Start it again: $bin/gpud --state $state"
+  exec "$bin/gpud" "$@"
+fi
+}
+# A download that was cut runs nothing.
+main "$@"
+`;
+}
