@@ -6,6 +6,8 @@
 ready=$1 overlay=$2 packages=$3 datasets=$4 forward=$5
 shift 5
 ulimit -c 0
+# What an earlier environment had and this one has not goes.
+rm -rf "$packages/commands"
 cp -R -P --remove-destination "$overlay/." "$packages"
 for link in "$HOME/datasets"/*; do
   case $(readlink "$link") in "$datasets"/*) [ -e "$link" ] || rm -f "$link" ;; esac

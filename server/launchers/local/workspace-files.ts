@@ -10,6 +10,7 @@ import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
 import { writeExamples } from "./examples.ts";
 import { socketsOf } from "./network.ts";
+import { writeCommands } from "./overlay-commands.ts";
 import { runLines } from "./processes.ts";
 
 export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");
@@ -101,6 +102,9 @@ function passwd(uid: number, home: string): string {
  * The overlay is a virtual environment of its own in front of the shared one: pip installs into it, what is in both
  * is taken from it, and everything else comes from the shared environment, with that one's start-up hooks. This writes
  * its fixed files for this run; the workspace's first process copies them into place, with the workspace's own rights.
+ *
+ * `commands` holds the shared environment's commands, run by the overlay's interpreter. `jupyter/labconfig` shows the
+ * server which lab extensions are disabled in the overlay, without the server settings that packages bring.
  */
 export async function writeOverlay(folder: string, layout: Layout, environment: BuiltEnvironment): Promise<void> {
   const version = environment.pythonVersion;
@@ -124,6 +128,9 @@ export async function writeOverlay(folder: string, layout: Layout, environment: 
   await writeFile(path.join(site, "_sluice_environment.pth"), hook);
   const magics = 'c = get_config()  # noqa: F821\nc.InteractiveShellApp.extensions.append("sluice_gpu")\n';
   await writeFile(path.join(ipython, "ipython_config.py"), existsSync(sluicePackage(environment)) ? magics : "");
+  await writeCommands(path.join(folder, "commands"), environment.path);
+  await mkdir(path.join(folder, "jupyter"), { mode: 0o755 });
+  await symlink("../etc/jupyter/labconfig", path.join(folder, "jupyter", "labconfig"));
 }
 
 function sluicePackage(environment: BuiltEnvironment): string {
