@@ -151,6 +151,18 @@ describe("a command in a terminal", () => {
   }, 120_000);
 });
 
+describe("a new home", () => {
+  it("begins with matplotlib's list of fonts, so that the first import makes none", async () => {
+    const { run } = await start();
+    const lists =
+      "[(file.name, file.stat().st_mtime_ns) for file in pathlib.Path.home().glob('.cache/matplotlib/fontlist-*')]";
+    const found = await run(
+      `import pathlib\nbefore = ${lists}\nimport matplotlib.font_manager as fonts\nprint(len(before), before == ${lists}, before[0][0] == f'fontlist-v{fonts.FontManager.__version__}.json')`,
+    );
+    expect(found).toBe("1 True True");
+  }, 60_000);
+});
+
 /** What a kernel that stays prints in answer to `code`. */
 async function inKernel(connection: Kernel.IKernelConnection, code: string): Promise<string> {
   let printed = "";
