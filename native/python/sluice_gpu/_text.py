@@ -306,6 +306,20 @@ def already_attached(lease):
     )
 
 
+def folded(lines):
+    """The lines of a traceback without the frames inside libraries.
+
+    `lines` are IPython's, one for each frame; `%tb` shows them all.
+    """
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
+    frames = [index for index, line in enumerate(plain) if re.match(r"File \S*/lib/python3[^/]*/", line)]
+    if not frames:
+        return lines
+    note = f"{len(frames)} {'frame' if len(frames) == 1 else 'frames'} inside libraries folded. Show all: %tb"
+    kept = [note if index == frames[-1] else line for index, line in enumerate(lines)]
+    return [line for index, line in enumerate(kept) if index not in frames[:-1]]
+
+
 def failed_call(message, kind="lease"):
     """The lines under a cell whose CUDA call failed; `message` is the client's sentence.
 
