@@ -23,6 +23,11 @@ class StatusStream(JupyterHandler):
     """`GET sluice-gpu/status`: `{text, detail, portal, panel}` at once and whenever it changes; no broker, no `panel`."""
 
     @authenticated
+    def head(self):
+        """Answers at once: whether this browser may follow."""
+        self.finish()
+
+    @authenticated
     async def get(self):
         """Streams until the browser leaves."""
         self.set_header("Content-Type", "text/event-stream")

@@ -19,6 +19,10 @@ c.ServerApp.allow_remote_access = True
 # The address bar belongs to the gateway, which alone reaches this server.
 c.ServerApp.custom_display_url = os.environ.get("SLUICE_PUBLIC_URL", "")
 c.ServerApp.shutdown_no_activity_timeout = 0
+# Stopping a workspace and signing out are the portal's; sluice_gpu's menu leads there.
+c.ServerApp.quit_button = False
+# The environment is read-only for the server's own installer: its buttons could only fail.
+c.LabApp.extension_manager = "readonly"
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
 c.FileContentsManager.delete_to_trash = False

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lastActivity } from "#server/jupyter/activity.ts";
 import { baseUrlOf, fetchOf } from "#server/jupyter/endpoint.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
-import { serverSettings } from "#server/jupyter/server-settings.ts";
+import { type JupyterServer, serverSettings } from "#server/jupyter/server-settings.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
@@ -106,6 +106,21 @@ describe("a workspace's own packages", () => {
   }, 120_000);
 });
 
+/** What the server tells JupyterLab's page. */
+async function pageConfig({ endpoint, token }: JupyterServer): Promise<Record<string, unknown>> {
+  const lab = `${baseUrlOf(endpoint)}/lab`;
+  const answer = await fetchOf(endpoint)(lab, { headers: { Authorization: `token ${token}` } });
+  const found = /jupyter-config-data" type="application\/json">\s*(\{.*?\})\s*<\/script>/s.exec(await answer.text());
+  return JSON.parse(found?.[1] ?? "{}") as Record<string, unknown>;
+}
+
+describe("JupyterLab", () => {
+  it("leaves signing out and the end of the workspace to the portal", async () => {
+    const { server } = await start();
+    expect(await pageConfig(server)).toMatchObject({ quitButton: false });
+  }, 60_000);
+});
+
 describe("a command in a terminal", () => {
   it("installs into the overlay with pip, pip3 and uv pip", async () => {
     const { run } = await start();
@@ -134,14 +149,7 @@ describe("a command in a terminal", () => {
 
   it("disables a lab extension of the environment, also for the server that runs", async () => {
     const { run, server } = await start();
-    const disabled = async () => {
-      const answer = await fetchOf(server.endpoint)(`${baseUrlOf(server.endpoint)}/lab`, {
-        headers: { Authorization: `token ${server.token}` },
-      });
-      const [, config = "{}"] =
-        /jupyter-config-data" type="application\/json">\s*(\{.*?\})\s*<\/script>/s.exec(await answer.text()) ?? [];
-      return (JSON.parse(config) as { disabledExtensions?: string[] }).disabledExtensions;
-    };
+    const disabled = async () => (await pageConfig(server)).disabledExtensions;
     expect(await disabled()).not.toContain("@jupyterlab/celltags-extension");
     await run("!jupyter labextension disable @jupyterlab/celltags-extension 2>&1");
     expect(await run("!jupyter labextension list 2>&1")).toContain("sluice-gpu");
