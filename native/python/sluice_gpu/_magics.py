@@ -289,6 +289,8 @@ class GpuMagics(Magics):
 
     def before_cell(self, info):
         """A trace counts one cell at a time; `%gpu` itself is no cell to be looked at."""
+        # Of a failure that was shown outside of a cell.
+        self._failed_call = None
         if not self._inside_cell_magic and not info.raw_cell.lstrip().startswith("%gpu"):
             self.tracer.cell_begins()
 
