@@ -112,6 +112,7 @@ test("without a lease a CUDA program fails with the sentence that names %gpu att
   await first.run(ADD_ONE);
   const text = await first.run("add_one[1, 32](np.zeros(8, np.float32))");
   expect(text).toContain("NoGpuAttached: this notebook has no GPU. Run %gpu attach 0.5, then this cell again.");
+  expect(text).toContain("inside libraries folded. Show all: %tb");
 });
 
 /** The examples whose code, `%gpu` left out, gets as far as this cell without a GPU. */
@@ -284,6 +285,8 @@ test("the panel in JupyterLab borrows by the keyboard alone, gives back, and lis
   await open();
   const amount = panel.getByRole("slider", { name: /^Amount/ });
   await expect(amount).toBeFocused();
+  await expect(first.page).toHaveTitle(/^first: /);
+  await expect(panel.getByRole("button", { name: "Detach" })).toBeDisabled();
   await expect(amount).toHaveAttribute("aria-valuetext", "0.5 GPU");
   await first.page.keyboard.press("ArrowLeft");
   await expect(amount).toHaveAttribute("aria-valuetext", "0.25 GPU");
@@ -293,6 +296,8 @@ test("the panel in JupyterLab borrows by the keyboard alone, gives back, and lis
   await expect(said).toContainText("Attached 0.25 GPU");
   expect(await first.run("%gpu")).toMatch(/GPU +0\.25 of soft-0 on local/);
   await expect(panel.locator("p[role=status]")).toContainText("0.25");
+  await expect(panel.getByRole("meter", { name: "GPU memory" })).toBeVisible();
+  await expect(panel.getByRole("button", { name: "Attach" })).toBeDisabled();
   await open();
   await keys.press(panel.getByRole("button", { name: "Detach" }));
   await expect(said).toContainText("Gave back 0.25 GPU");
@@ -307,6 +312,18 @@ test("the panel in JupyterLab borrows by the keyboard alone, gives back, and lis
   await first.run("%gpu detach");
   expect(await first.run("!sluice gpu")).toContain("Borrow one: sluice run --gpu 2G -- COMMAND");
   await choosePolicy("first", "ask", "0.5");
+});
+
+test("the menu Sluice in JupyterLab leads to the portal", async () => {
+  await first.page.getByRole("menuitem", { name: "Sluice", exact: true }).click();
+  const popup = first.page.waitForEvent("popup");
+  await first.page.getByRole("menuitem", { name: "Stop workspace…" }).click();
+  await expect(await popup).toHaveURL(/\/workspaces\/ws-/);
+  await (await popup).close();
+  await first.page.getByRole("menuitem", { name: "File", exact: true }).click();
+  await expect(first.page.getByRole("menuitem", { name: "Sign out…" })).toBeVisible();
+  await expect(first.page.getByRole("menuitem", { name: /^(Log Out|Shut Down)$/ })).toHaveCount(0);
+  await first.page.keyboard.press("Escape");
 });
 
 test("the tour: two notebooks share a GPU, and the first keeps its variables", async () => {

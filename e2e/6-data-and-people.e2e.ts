@@ -99,6 +99,7 @@ test("a viewer follows the owner's link, reads the files, and can run nothing", 
   await expect(guest.getByText(`you are a viewer`, { exact: false })).toBeVisible();
   await expect(guest.getByRole("button", { name: "Stop" })).toHaveCount(0);
   const lab = await openLab(guest, workspace);
+  await expect(lab.getByText("Read-only. You are a viewer of", { exact: false })).toBeVisible();
   await lab.getByRole("listitem").filter({ hasText: "found.txt" }).dblclick();
   await expect(lab.getByText("pi is in the data")).toBeVisible({ timeout: 60_000 });
   const refused = await lab.evaluate(async () => {

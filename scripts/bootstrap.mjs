@@ -8,6 +8,7 @@ import { setPriority } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { keepFolder, takeFolder } from "./lib/cache.mjs";
+import { endWithReader } from "./lib/closed-pipe.mjs";
 import { PRODUCT_BUILD } from "./lib/native-build.mjs";
 import { restoreNativeBuild } from "./lib/native-cache.mjs";
 
@@ -19,10 +20,11 @@ const OWN_NODE_MAJOR = 24;
  * Makes the packages present and the Node right. Returns true when the caller may import the TypeScript entry;
  * otherwise a child has done the work and this process ends with its exit code. `native`: whether the command goes on
  * to the Rust build, which then begins beside npm. `development`: whether it needs the packages that only checks and
- * tests use.
+ * tests use. `outlivesReader`: whether the command goes on when the reader of its output leaves.
  */
-export async function bootstrap(entry, { native = true, development = true } = {}) {
+export async function bootstrap(entry, { native = true, development = true, outlivesReader = false } = {}) {
   process.chdir(root);
+  if (!outlivesReader) endWithReader();
   // What a person waits for begins here, also when another Node goes on.
   process.env.SLUICE_STARTED_AT ??= String(Date.now());
   refuseWrongPlatform();

@@ -1,3 +1,3 @@
 import { bootstrap } from "./bootstrap.mjs";
 
-if (await bootstrap(import.meta.url, { development: false })) await import("./start/main.ts");
+if (await bootstrap(import.meta.url, { development: false, outlivesReader: true })) await import("./start/main.ts");

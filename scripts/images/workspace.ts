@@ -19,6 +19,7 @@ const WRITTEN = [
   "examples",
   "server/launchers/layout.ts",
   "server/launchers/local/examples.ts",
+  "server/launchers/local/overlay-commands.ts",
   "server/launchers/local/workspace-files.ts",
   "scripts/images/workspace.ts",
   "deploy/images/workspace/Containerfile",

@@ -34,6 +34,7 @@ export function jupyterVariables(spec: WorkspaceSpec, layout: Layout): Record<st
     TMPDIR: layout.tmp,
     PATH: [
       `${layout.packages}/bin`,
+      `${layout.packages}/commands`,
       `${layout.environment}/bin`,
       "/usr/local/bin",
       "/usr/bin",
@@ -43,8 +44,15 @@ export function jupyterVariables(spec: WorkspaceSpec, layout: Layout): Record<st
     ].join(":"),
     VIRTUAL_ENV: layout.packages,
     PIP_DISABLE_PIP_VERSION_CHECK: "1",
-    JUPYTER_CONFIG_PATH: layout.jupyterConfig,
-    JUPYTER_PATH: [`${layout.run}/jupyter`, `${layout.packages}/share/jupyter`].join(":"),
+    // Its cache lies in the home, mostly on another file system than the packages: links fail there.
+    UV_LINK_MODE: "copy",
+    JUPYTER_CONFIG_PATH: [layout.jupyterConfig, `${layout.packages}/jupyter`].join(":"),
+    // The server's interpreter is the environment's, that of commands the overlay's: both find the same files.
+    JUPYTER_PATH: [
+      `${layout.run}/jupyter`,
+      ...[layout.packages, layout.environment].map((at) => `${at}/share/jupyter`),
+    ].join(":"),
+    JUPYTERLAB_DIR: `${layout.environment}/share/jupyter/lab`,
     JUPYTER_RUNTIME_DIR: `${layout.run}/jupyter/runtime`,
     SLUICE_WORKSPACE_ID: spec.id,
     SLUICE_BROKER_URL: spec.brokerUrl,

@@ -10,6 +10,7 @@ LIBRARY = "libsluice_client.so"
 _lock = threading.Lock()
 _library = None
 _owner = None
+_kernel = None
 
 
 class ClientProblem(Exception):
@@ -96,10 +97,11 @@ def own_process():
 
 def ensure_owner(kind="process", kernel_id=None, label=None):
     """Make this process the owner of the leases it asks for, once; its children find it by the socket."""
-    global _owner
+    global _owner, _kernel
     pid, started = own_process()
     if _owner == (pid, started):
         return
+    _kernel = kernel_id
     owner = {"kind": kind, "pid": pid, "startTime": started}
     if kernel_id:
         owner["kernelId"] = kernel_id
@@ -109,3 +111,8 @@ def ensure_owner(kind="process", kernel_id=None, label=None):
     if answer.get("socket"):
         os.environ["SLUICE_OWNER_SOCKET"] = answer["socket"]
     _owner = (pid, started)
+
+
+def own_kernel():
+    """Jupyter's id of the kernel that this process is, or None."""
+    return _kernel

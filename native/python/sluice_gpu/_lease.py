@@ -6,7 +6,7 @@ import sys
 import time
 import uuid
 
-from . import _client, _notice, _text
+from . import _client, _news, _notice, _text
 
 # Short, so that Stop and the live line come through within a second; the broker answers earlier when it has news.
 POLL_SECONDS = 1
@@ -88,6 +88,7 @@ def borrow(request, show=None):
         )
         while answer["state"] == "queued":
             waiting.answer, waiting.asked, waiting.since = answer, _text.asked_for(answer, typed), began
+            _news.waits(answer, _client.own_kernel())
             if show is not None:
                 show(_text.queued(answer, time.monotonic() - began, wait))
             left = wait - (time.monotonic() - began)
@@ -98,6 +99,8 @@ def borrow(request, show=None):
     except KeyboardInterrupt:
         _leave(request_id, "cancelled")
         raise GpuNotGranted(_text.left_queue(waiting.asked or typed or "a GPU")) from None
+    finally:
+        _news.waits_no_more()
     if answer["state"] == "granted":
         waiting.answer = waiting.request_id = None
         forget_ended(answer.get("ended"))
@@ -163,12 +166,15 @@ def give_back():
     free_caches()
     answer = _ask("detach")
     _notice.forget()
+    _news.changed()
     return answer
 
 
 def extend(seconds):
     """Keep the GPU for longer; the broker's answer with the new end."""
-    return _ask("extend", forSeconds=seconds)
+    answer = _ask("extend", forSeconds=seconds)
+    _news.changed()
+    return answer
 
 
 def free_caches():

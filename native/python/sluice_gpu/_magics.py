@@ -19,6 +19,7 @@ def load(shell):
     magics = GpuMagics(shell)
     shell._sluice_gpu = magics
     shell.register_magics(magics)
+    shell._showtraceback = magics.show_failure
     shell.events.register("pre_run_cell", magics.before_cell)
     shell.events.register("post_run_cell", magics.after_cell)
     shell.set_hook("complete_command", magics.complete, str_key="%gpu")
@@ -34,6 +35,7 @@ def unload(shell):
     magics.tracer.stop()
     shell.events.unregister("pre_run_cell", magics.before_cell)
     shell.events.unregister("post_run_cell", magics.after_cell)
+    shell._showtraceback = magics.show_in_full
     shell.magics_manager.magics["line"].pop("gpu", None)
     shell.magics_manager.magics["cell"].pop("gpu", None)
     shell._sluice_gpu = None
@@ -107,6 +109,8 @@ class GpuMagics(Magics):
     def __init__(self, shell):
         super().__init__(shell)
         self._inside_cell_magic = False
+        self._failed_call = None
+        self.show_in_full = shell._showtraceback
         self.tracer = _trace.Tracer(shell)
 
     def become_owner(self):
@@ -171,11 +175,15 @@ class GpuMagics(Magics):
         """Run the cell as if it stood alone; its failure is returned and shows only the cell's own frames."""
         shown = []
         self._inside_cell_magic = True
+        before = vars(self.shell).get("_showtraceback")
         self.shell._showtraceback = lambda etype, value, lines: shown.append((value, lines))
         try:
             result = self.shell.run_cell(cell, store_history=False)
         finally:
-            del self.shell._showtraceback
+            if before is None:
+                del self.shell._showtraceback
+            else:
+                self.shell._showtraceback = before
             self._inside_cell_magic = False
         failure = result.error_before_exec or result.error_in_exec
         if failure is not None and shown:
@@ -281,6 +289,8 @@ class GpuMagics(Magics):
 
     def before_cell(self, info):
         """A trace counts one cell at a time; `%gpu` itself is no cell to be looked at."""
+        # Of a failure that was shown outside of a cell.
+        self._failed_call = None
         if not self._inside_cell_magic and not info.raw_cell.lstrip().startswith("%gpu"):
             self.tracer.cell_begins()
 
@@ -289,16 +299,27 @@ class GpuMagics(Magics):
         if self._inside_cell_magic:
             return
         self.tracer.cell_ends()
+        # Asked after every cell, so that a failure that the code has handled is not told at a later one.
+        sentence, self._failed_call = self._failed_call or self._ask_failed_call(), None
+        if sentence and not result.success:
+            print(sentence, file=sys.stderr, flush=True)
+
+    def _ask_failed_call(self):
+        """The sentence of a CUDA call that has failed for want of a GPU since the last time, or None."""
         try:
             answer = _client.request("message")
         except Exception:  # noqa: BLE001 - whatever is wrong with the client, cells go on
-            return
+            return None
         # A GPU that the cell's first use has attached.
         _lease.forget_ended(answer.get("ended"))
-        # Asked after every cell, so that a failure that the code has handled is not told at a later one.
         message = answer.get("message")
-        if message and not result.success:
-            print(_text.failed_call(message, answer.get("kind", "lease")), file=sys.stderr, flush=True)
+        return _text.failed_call(message, answer.get("kind", "lease")) if message else None
+
+    def show_failure(self, etype, value, lines):
+        """Shows an exception. Where no GPU was attached, the frames inside libraries say nothing: they are folded."""
+        self._failed_call = self._ask_failed_call()
+        without_gpu = (self._failed_call or "").startswith("NoGpuAttached")
+        self.show_in_full(etype, value, _text.folded(lines) if without_gpu else lines)
 
     def complete(self, _shell, event):
         """Tab completion of a `%gpu` line."""

@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 
-from . import _broker, _text
+from . import _broker, _news, _text
 
 WAIT_SECONDS = 20
 # Not in the way of the first kernel after an attach; a notice is ten seconds and more.
@@ -48,6 +48,7 @@ def watch(lease_id):
 def attached_by_itself(lease_id, text):
     """What the first use of a GPU attaches, or waits for, is told and watched like what somebody attaches."""
     _say(text)
+    _news.changed()
     if lease_id:
         watch(lease_id)
 
@@ -69,6 +70,8 @@ def _run(lease_id):
         except Exception:  # noqa: BLE001 - a broker that is away is asked again; the lease's end is told elsewhere
             time.sleep(AGAIN_SECONDS)
             continue
+        if answer["mark"] != told["mark"] or not answer["held"]:
+            _news.changed()
         if _watched != lease_id or not answer["held"]:
             return
         tell(told, answer)

@@ -307,6 +307,20 @@ def already_attached(lease):
     )
 
 
+def folded(lines):
+    """The lines of a traceback without the frames inside libraries.
+
+    `lines` are IPython's, one for each frame; `%tb` shows them all.
+    """
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
+    frames = [index for index, line in enumerate(plain) if re.match(r"File \S*/lib/python3[^/]*/", line)]
+    if not frames:
+        return lines
+    note = f"{len(frames)} {'frame' if len(frames) == 1 else 'frames'} inside libraries folded. Show all: %tb"
+    kept = [note if index == frames[-1] else line for index, line in enumerate(lines)]
+    return [line for index, line in enumerate(kept) if index not in frames[:-1]]
+
+
 def failed_call(message, kind="lease"):
     """The lines under a cell whose CUDA call failed; `message` is the client's sentence.
 
@@ -497,9 +511,30 @@ def _money(own, answer):
     return "" if micro is None else f", {micro / 1e6:.2f} {answer['currency']}"
 
 
-def pill(answer, now):
-    """The status bar's item: `{text, detail}` for all leases of the workspace, `detail` a line each."""
+def _is_idle(entry):
+    """Whether a lease does no GPU work, as far as its figures of the last minute say; they come with the broker's."""
+    return entry.get("computePercent", 1) < 0.5 and entry.get("running") is None and entry.get("idleEndsAt") is not None
+
+
+def gpu_state(entry):
+    """How a lease stands: `reclaim` when it is taken back soon, `idle` without GPU work, else `attached`."""
+    if entry["lease"].get("notice"):
+        return "reclaim"
+    return "idle" if _is_idle(entry) else "attached"
+
+
+def in_queue(note):
+    """'1st of 2 for 0.5 soft' of a note of one that waits."""
+    return f"{ordinal(note['position'])} of {note['of']} for {amount(note['milli'])} {note['gpuType']}"
+
+
+def pill(answer, now, waiting=()):
+    """The status bar's item: `{text, detail}` for all leases of the workspace and for `waiting`, the notes of those that
+    wait for one; `detail` is a line each."""
+    queue = [f"Waiting, {in_queue(note)}" for note in waiting]
     if not answer["leases"]:
+        if queue:
+            return {"text": f"GPU: {queue[0][0].lower()}{queue[0][1:]}", "detail": "\n".join(queue)}
         return {"text": "GPU: none", "detail": f"No GPU borrowed. {_way_to_one(answer['workspace'])}"}
     lines, first = [], None
     for entry in answer["leases"]:
@@ -510,22 +545,39 @@ def pill(answer, now):
         else:
             until = f"time limit in {_left(lease['expiresAt'], now)}"
             until = until if idle is None else f"idle limit in {_left(idle, now)}, {until}"
+        if gpu_state(entry) == "idle":
+            until = f"idle, {until}"
         label = f" ({entry['owner']['label']})" if entry["owner"].get("label") else ""
         line = f"{amount(lease_milli(lease))} of {place(lease)}, {until}"
         working = progress(entry.get("running"))
         first = first or f"GPU: {line}" + (f", {working}" if working else "")
         lines.append(line + label + (f", {working}" if working else ""))
     if len(lines) == 1:
-        return {"text": first, "detail": lines[0]}
+        return {"text": first, "detail": "\n".join([*lines, *queue])}
     total = sum(lease_milli(entry["lease"]) for entry in answer["leases"])
-    return {"text": f"GPU: {amount(total)} in {len(lines)} notebooks", "detail": "\n".join(lines)}
+    return {"text": f"GPU: {amount(total)} in {len(lines)} notebooks", "detail": "\n".join([*lines, *queue])}
 
 
-def panel(status, leases):
+def _held(entry):
+    """A lease as the panel shows it: how it stands, whose it is, and how busy and full its GPU is."""
+    lease, owner = entry["lease"], entry["owner"]
+    return {
+        "state": gpu_state(entry),
+        "name": f"{amount(lease_milli(lease))} of {place(lease)}",
+        "label": owner.get("label") or "",
+        "kernelId": owner.get("kernelId"),
+        "isWorkspaces": owner.get("kind") == "workspace",
+        "usedBytes": entry["usedMemoryBytes"],
+        "memoryBytes": sum(device["memoryBytes"] for device in devices(lease)),
+        "computePercent": entry["computePercent"],
+    }
+
+
+def panel(status, leases, waiting=()):
     """What JupyterLab's panel shows beside the pill.
 
     GPU types to choose from, what an attach takes by default as it is typed and in thousandths of a GPU of its type,
-    and this workspace's latest leases.
+    what this workspace holds and waits for, and its latest leases.
     """
     at_once = {row["gpuType"]: row["grantedAtOnceMilli"] for row in status["free"]}
     chosen = status["workspace"]["gpuType"]
@@ -541,6 +593,9 @@ def panel(status, leases):
             "milli": status["workspace"]["defaultMilli"],
         },
         "team": status["team"]["name"],
+        "workspace": status["workspace"]["name"],
+        "held": [_held(entry) for entry in status["leases"]],
+        "waiting": [{"kernelId": note.get("kernelId"), "place": in_queue(note)} for note in waiting],
         "history": [
             {
                 "id": lease["id"],

@@ -3,6 +3,7 @@ in the same process once a GPU is attached."""
 
 import os
 import pathlib
+import re
 import sys
 
 import pytest
@@ -72,3 +73,31 @@ def test_what_fails_without_a_gpu_works_when_one_is_attached(program, tmp_path, 
     monkeypatch.setenv("PYTHONPATH", str(PACKAGE))
     monkeypatch.setenv("HOME", str(tmp_path))
     fresh.fails_then_works(f"{HOOK}\n{program}")
+
+
+IN_CELLS = f"""
+from IPython.core.interactiveshell import InteractiveShell
+from sluice_gpu import _magics
+
+shell = InteractiveShell.instance(history_load_length=0)
+_magics.load(shell)
+shell.run_cell({NUMBA!r})
+for cell in ("cell()", "%tb", "1 / 0", "import json; json.loads('x')"):
+    print("CELL", flush=True)
+    shell.run_cell(cell)
+"""
+
+
+def test_the_frames_inside_libraries_are_folded_where_the_error_is_that_there_is_no_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(PACKAGE))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    said, errors = fresh.run(f"{HOOK}\n{IN_CELLS}")
+    _, failed, whole, *others = re.sub(r"\x1b\[[0-9;]*m", "", said).split("CELL\n")
+    assert "double[1, 32](data)" in failed
+    assert re.search(r"^\d+ frames inside libraries folded. Show all: %tb$", failed, re.MULTILINE)
+    assert "site-packages" not in failed
+    assert "site-packages/numba" in whole
+    assert "ZeroDivisionError" in others[0]
+    assert "decoder.py" in others[1]
+    assert errors.count("NoGpuAttached: this notebook has no GPU. Run %gpu attach 0.5") == 1

@@ -200,6 +200,26 @@ def test_the_panels_stream_tells_what_can_be_borrowed_and_what_was(jupyter, repo
     ]
 
 
+def test_the_panels_stream_tells_within_a_second_that_a_notebook_waits(jupyter, reports, tmp_path, monkeypatch):
+    from sluice_gpu import _news
+
+    next_report(reports[0], lambda alive: alive == [])
+    (tmp_path / "runtime").mkdir(exist_ok=True)
+    monkeypatch.setenv("SLUICE_RUNTIME_DIR", str(tmp_path / "runtime"))
+    request = urllib.request.Request(jupyter.url + "/sluice-gpu/status", headers={"Authorization": "token t"})
+    with urllib.request.urlopen(request, timeout=20) as response:
+        told = (json.loads(line.removeprefix(b"data: ")) for line in response if line.startswith(b"data: "))
+        assert next(told)["text"] == "GPU: none"
+        for begin, text in (
+            (lambda: _news.waits({"position": 1, "of": 1, "milli": 500, "gpuType": "soft"}, "k"), "GPU: waiting, 1st of 1 for 0.5 soft"),
+            (_news.waits_no_more, "GPU: none"),
+        ):
+            began = time.monotonic()
+            begin()
+            assert next(told)["text"] == text
+            assert time.monotonic() - began < 1
+
+
 def test_the_broker_can_ask_what_the_workspaces_processes_use(jupyter, reports):
     next_report(reports[0], lambda alive: alive == [])
     shown = jupyter("GET", "/sluice-gpu/usage?no_track_activity=1")

@@ -478,6 +478,23 @@ def test_the_status_bar_item_names_what_is_borrowed():
     assert two["detail"].count("\n") == 1
 
 
+def test_the_status_bar_item_says_who_waits_and_what_idles():
+    note = {"position": 1, "of": 2, "milli": 500, "gpuType": "soft", "kernelId": "k-1"}
+    assert _text.pill(STATUS, NOW, [note]) == {
+        "text": "GPU: waiting, 1st of 2 for 0.5 soft",
+        "detail": "Waiting, 1st of 2 for 0.5 soft",
+    }
+    owner = {"kind": "kernel", "kernelId": "k-2", "pid": 7, "startTime": 9, "label": "kmeans.ipynb"}
+    entry = {"lease": LEASE, "owner": owner, "usedMemoryBytes": 2**30, "computePercent": 0, "idleEndsAt": None}
+    idle = {**entry, "idleEndsAt": (NOW + datetime.timedelta(minutes=12)).isoformat()}
+    assert _text.gpu_state(entry) == "attached"
+    assert _text.gpu_state(idle) == "idle"
+    assert _text.gpu_state({**idle, "computePercent": 38}) == "attached"
+    shown = _text.pill({**STATUS, "leases": [idle]}, NOW, [note])
+    assert shown["text"] == "GPU: 0.5 of soft-0 on gpu-1, idle, ends in 12 min without GPU work"
+    assert shown["detail"].splitlines()[1] == "Waiting, 1st of 2 for 0.5 soft"
+
+
 def test_a_lease_that_will_be_taken_back_says_so_everywhere():
     notice = {"at": "2026-11-21T14:41:00Z", "finishAt": "2026-11-21T14:43:30Z", "releaseAt": "2026-11-21T14:44:00Z"}
     lease = {**LEASE, "notice": notice}
@@ -580,6 +597,20 @@ def test_the_panel_offers_the_teams_types_and_lists_what_was_borrowed():
     assert [row["gpuType"] for row in shown["types"]] == ["soft", "h200"]
     assert [(row["mostMilli"], row["atOnceMilli"]) for row in shown["types"]] == [(4000, 750), (1000, 0)]
     assert shown["default"] == {"gpuType": "soft", "typed": "2G", "milli": 250}
+    assert (shown["workspace"], shown["held"], shown["waiting"]) == ("w", [], [])
+    entry = {
+        **{"lease": LEASE, "owner": {"kind": "kernel", "kernelId": "k-2", "pid": 7, "startTime": 9}},
+        **{"usedMemoryBytes": 2**30, "computePercent": 38.5, "idleEndsAt": None},
+    }
+    note = {"position": 1, "of": 1, "milli": 500, "gpuType": "soft", "kernelId": "k-1"}
+    busy = _text.panel({**status, "leases": [entry]}, [], [note])
+    assert busy["waiting"] == [{"kernelId": "k-1", "place": "1st of 1 for 0.5 soft"}]
+    assert busy["held"] == [
+        {
+            **{"state": "attached", "name": "0.5 of soft-0 on gpu-1", "label": "", "kernelId": "k-2", "isWorkspaces": False},
+            **{"usedBytes": 2**30, "memoryBytes": LEASE["memoryBytes"], "computePercent": 38.5},
+        }
+    ]
     assert shown["history"] == [
         {"id": "lea-1", "amount": "0.5 soft", "label": "", "from": "2026-11-22T15:00:00.000Z", "to": None, "end": ""}
     ]

@@ -2,9 +2,11 @@
 
 import importlib.util
 import os
+import signal
 
 from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
+from jupyter_server_terminals.terminalmanager import TerminalManager
 from jupyterlab.labapp import LabApp
 
 c = get_config()  # noqa: F821 - defined by traitlets when it loads this file
@@ -21,6 +23,10 @@ c.ServerApp.shutdown_no_activity_timeout = 0
 c.ServerApp.tornado_settings = {"websocket_max_message_size": 100 * 2**20}
 # Seconds. Proxies close a connection without traffic; sockets of kernels and terminals have pings of their own.
 c.ServerApp.websocket_ping_interval = 30
+# Stopping a workspace and signing out are the portal's; sluice_gpu's menu leads there.
+c.ServerApp.quit_button = False
+# The environment is read-only for the server's own installer: its buttons could only fail.
+c.LabApp.extension_manager = "readonly"
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
 c.FileContentsManager.delete_to_trash = False
@@ -50,6 +56,29 @@ async def _open_without_delay(self, *args, **kwargs):
 
 
 KernelWebsocketHandler.open = _open_without_delay
+
+# The workspace's first process, a shell, starts this server in the background and with these signals ignored. What the
+# server starts would ignore them too: Ctrl-C in a terminal would do nothing.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    signal.signal(_number, _handler)
+
+# A terminal whose foreground is a command, not the shell, is at work, whether it prints or not. The broker asks for this
+# before it stops an idle workspace, and reads it as it reads a kernel's state.
+_terminal_model = TerminalManager.get_terminal_model
+
+
+def _terminal_model_with_state(self, name):
+    model = _terminal_model(self, name)
+    shell = self.terminals[name].ptyproc
+    try:
+        idle = os.tcgetpgrp(shell.fd) == shell.pid
+    except OSError:
+        # The shell has just ended.
+        idle = True
+    return {**model, "execution_state": "idle" if idle else "busy"}
+
+
+TerminalManager.get_terminal_model = _terminal_model_with_state
 
 # JupyterLab writes the server's token into its page. Browsers come through the gateway with a cookie and need none;
 # with it, a browser on this machine could come back past the gateway after its access has ended.

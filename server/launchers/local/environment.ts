@@ -22,7 +22,7 @@ const REPOSITORY = path.resolve(import.meta.dirname, "..", "..", "..");
 const DEFINITIONS = path.join(REPOSITORY, "server", "environments");
 
 /** Raised when the way of building changes, so that environments are built again. */
-const RECIPE = "1";
+const RECIPE = "2";
 
 export const definitionSchema = z.object({
   name: z.string().regex(/^[a-z0-9-]+$/),
@@ -365,7 +365,21 @@ async function buildOn(base: string, build: Build, options: BuildOptions): Promi
     onLine: options.onLine,
     signal: options.signal,
   });
+  await makeCaches(unfinished, options);
   await finish(build, unfinished, options);
+}
+
+/** What the packages of an environment would write into a new home at their first import; a home begins with it. */
+export const cachesOf = (environment: string): string => path.join(environment, "share", "sluice", "cache");
+
+/** Fills the caches: matplotlib's list of fonts, where the environment has matplotlib. */
+async function makeCaches(folder: string, options: PrepareOptions): Promise<void> {
+  const program =
+    "import importlib.util\nif importlib.util.find_spec('matplotlib') is not None: import matplotlib.font_manager";
+  await runLines(path.join(folder, "bin", "python"), ["-c", program], {
+    ...{ onLine: options.onLine, signal: options.signal },
+    env: { ...process.env, MPLCONFIGDIR: path.join(cachesOf(folder), "matplotlib") },
+  });
 }
 
 /**

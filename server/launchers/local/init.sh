@@ -1,12 +1,17 @@
 #!/bin/sh
-# First process of a workspace: lays the overlay's fixed files and the home's links to datasets, starts the way out of
+# First process of a workspace: lays the overlay's fixed files, caches and the home's links to datasets, starts the way out of
 # its network namespace and the server, hands SIGTERM on to the server, reaps orphans, and ends when the server ends.
 # usage: init.sh READY-FILE OVERLAY PACKAGES DATASETS FORWARD COMMAND...
 #   FORWARD  a command that is kept running beside the server, or "" where the workspace shares the host's network
 ready=$1 overlay=$2 packages=$3 datasets=$4 forward=$5
 shift 5
 ulimit -c 0
+# What an earlier environment had and this one has not goes.
+rm -rf "$packages/commands"
 cp -R -P --remove-destination "$overlay/." "$packages"
+if [ -d "$overlay/cache" ]; then
+  mkdir -p "$HOME/.cache" && cp -R -n "$overlay/cache/." "$HOME/.cache"
+fi
 for link in "$HOME/datasets"/*; do
   case $(readlink "$link") in "$datasets"/*) [ -e "$link" ] || rm -f "$link" ;; esac
 done

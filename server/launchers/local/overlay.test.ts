@@ -1,14 +1,15 @@
 /** A real workspace: its own packages lie over the shared environment, and it is found again. */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Kernel, KernelManager } from "@jupyterlab/services";
+import { type Kernel, KernelManager, ServerConnection } from "@jupyterlab/services";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lastActivity } from "#server/jupyter/activity.ts";
 import { baseUrlOf, fetchOf } from "#server/jupyter/endpoint.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
-import { serverSettings } from "#server/jupyter/server-settings.ts";
+import { type JupyterServer, serverSettings } from "#server/jupyter/server-settings.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
@@ -16,6 +17,7 @@ import { prune } from "./environment.ts";
 import { LocalLauncher } from "./local-launcher.ts";
 import { isAlive, type ProcessStart } from "./processes.ts";
 import { makeTestState, type TestState } from "./testing.ts";
+import { findUv } from "./uv.ts";
 import { workspacePaths } from "./workspace-files.ts";
 
 let state: TestState;
@@ -48,13 +50,13 @@ async function start() {
 }
 
 /** Lays a wheel of one module into the home, as somebody who uploads a package. */
-async function layWheel(name: string, version: string): Promise<string> {
+async function layWheel(name: string, version: string, command = `${name}-command`): Promise<string> {
   const info = `${name}-${version}.dist-info`;
   const files = {
     [`${name}.py`]: `__version__ = "${version}"\ndef main():\n    print("${name} ${version} runs")\n`,
     [`${info}/METADATA`]: `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`,
     [`${info}/WHEEL`]: "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    [`${info}/entry_points.txt`]: `[console_scripts]\n${name}-command = ${name}:main\n`,
+    [`${info}/entry_points.txt`]: `[console_scripts]\n${command} = ${name}:main\n`,
     [`${info}/RECORD`]: "",
   };
   const wheel = `${name}-${version}-py3-none-any.whl`;
@@ -102,6 +104,71 @@ describe("a workspace's own packages", () => {
     expect(await run("open('/opt/sluice/environment/x', 'w')")).toContain("OSError");
     expect((await readdir(state.environment)).includes("x")).toBe(false);
   }, 120_000);
+});
+
+/** What the server tells JupyterLab's page. */
+async function pageConfig({ endpoint, token }: JupyterServer): Promise<Record<string, unknown>> {
+  const lab = `${baseUrlOf(endpoint)}/lab`;
+  const answer = await fetchOf(endpoint)(lab, { headers: { Authorization: `token ${token}` } });
+  const found = /jupyter-config-data" type="application\/json">\s*(\{.*?\})\s*<\/script>/s.exec(await answer.text());
+  return JSON.parse(found?.[1] ?? "{}") as Record<string, unknown>;
+}
+
+describe("JupyterLab", () => {
+  it("leaves signing out and the end of the workspace to the portal", async () => {
+    const { server } = await start();
+    expect(await pageConfig(server)).toMatchObject({ quitButton: false });
+  }, 60_000);
+});
+
+describe("a command in a terminal", () => {
+  it("installs into the overlay with pip, pip3 and uv pip", async () => {
+    const { run } = await start();
+    await copyFile(await findUv(state.stateDir, () => undefined), path.join(paths().home, "uv"));
+    const wheel = await layWheel("terminalprobe", "1.0");
+    const site = await run("import site; print(site.getsitepackages()[0])");
+    expect(site).toMatch(/^\/opt\/sluice\/packages\//);
+    for (const pip of ["pip", "pip3", "./uv pip"]) {
+      expect(await run(`!${pip} install --no-index ./${wheel} 2>&1`)).toContain("terminalprobe");
+      expect(await run("import terminalprobe; print(terminalprobe.__file__)\n!terminalprobe-command")).toBe(
+        `${site}/terminalprobe.py\nterminalprobe 1.0 runs`,
+      );
+      expect(await run("!pip uninstall -y terminalprobe 2>&1")).toContain("Successfully uninstalled terminalprobe-1.0");
+    }
+  }, 240_000);
+
+  it("is the workspace's own where a package of its own brings it", async () => {
+    const { run } = await start();
+    const wheel = await layWheel("f2py", "1.0", "f2py");
+    expect(await run("!f2py -v")).toMatch(/^\d/);
+    await run(`!pip install --no-index ./${wheel}`);
+    expect(await run("!f2py -v")).toBe("f2py 1.0 runs");
+    await run("!pip uninstall -y f2py");
+    expect(await run("!f2py -v")).toMatch(/^\d/);
+  }, 120_000);
+
+  it("disables a lab extension of the environment, also for the server that runs", async () => {
+    const { run, server } = await start();
+    const disabled = async () => (await pageConfig(server)).disabledExtensions;
+    expect(await disabled()).not.toContain("@jupyterlab/celltags-extension");
+    await run("!jupyter labextension disable @jupyterlab/celltags-extension 2>&1");
+    expect(await run("!jupyter labextension list 2>&1")).toContain("sluice-gpu");
+    expect(await disabled()).toContain("@jupyterlab/celltags-extension");
+    await run("!jupyter labextension enable @jupyterlab/celltags-extension 2>&1");
+    expect(await disabled()).not.toContain("@jupyterlab/celltags-extension");
+  }, 120_000);
+});
+
+describe("a new home", () => {
+  it("begins with matplotlib's list of fonts, so that the first import makes none", async () => {
+    const { run } = await start();
+    const lists =
+      "[(file.name, file.stat().st_mtime_ns) for file in pathlib.Path.home().glob('.cache/matplotlib/fontlist-*')]";
+    const found = await run(
+      `import pathlib\nbefore = ${lists}\nimport matplotlib.font_manager as fonts\nprint(len(before), before == ${lists}, before[0][0] == f'fontlist-v{fonts.FontManager.__version__}.json')`,
+    );
+    expect(found).toBe("1 True True");
+  }, 60_000);
 });
 
 /** What a kernel that stays prints in answer to `code`. */
@@ -257,6 +324,33 @@ describe("a running workspace", () => {
     const { run } = await start();
     expect(await run("import os, pty; print(os.ttyname(pty.openpty()[1]))")).toMatch(/^\/dev\/pts\/\d+$/);
   }, 60_000);
+
+  it("is at work while a command runs in the foreground of a terminal", async () => {
+    const { server } = await start();
+    const settings = serverSettings(server);
+    const terminals = new URL("api/terminals", settings.baseUrl).href;
+    const made = await ServerConnection.makeRequest(terminals, { method: "POST" }, settings);
+    const { name } = (await made.json()) as { name: string };
+    const socket = new settings.WebSocket(new URL(`terminals/websocket/${name}`, settings.wsUrl));
+    let printed = "";
+    socket.onmessage = ({ data }) => {
+      printed += String((JSON.parse(String(data)) as unknown[])[1]);
+    };
+    const type = (text: string) => socket.send(JSON.stringify(["stdin", `${text}\r`]));
+    // Far in the future, so that the time of the last output is told from work that goes on.
+    const later = new Date(Date.now() + 3_600_000);
+    const isAtWork = async () => (await lastActivity(server, later))?.getTime() === later.getTime();
+    await expect.poll(() => printed, { timeout: 30_000 }).toContain("$ ");
+    expect(await isAtWork()).toBe(false);
+    type("sleep 600");
+    await expect.poll(isAtWork, { timeout: 20_000 }).toBe(true);
+    type("\u0003");
+    await expect.poll(isAtWork, { timeout: 20_000 }).toBe(false);
+    type("sleep 600 &");
+    await expect.poll(() => printed, { timeout: 20_000 }).toContain("[1] ");
+    expect(await isAtWork()).toBe(false);
+    socket.close();
+  }, 120_000);
 
   it("is found again by another broker, with its kernels alive, and is not started twice", async () => {
     const first = await start();

@@ -3,14 +3,15 @@
  * belongs to one run (credential, runtime folder, Jupyter's files, log).
  */
 import { existsSync } from "node:fs";
-import { lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { lchown, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { isWorkspaceId } from "#server/ids.ts";
 import type { Layout } from "#server/launchers/layout.ts";
 import { bytesOf } from "./disk-usage.ts";
-import type { BuiltEnvironment } from "./environment.ts";
+import { type BuiltEnvironment, cachesOf } from "./environment.ts";
 import { writeExamples } from "./examples.ts";
 import { socketsOf } from "./network.ts";
+import { writeCommands } from "./overlay-commands.ts";
 import { runLines } from "./processes.ts";
 
 export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");
@@ -102,6 +103,10 @@ function passwd(uid: number, home: string): string {
  * The overlay is a virtual environment of its own in front of the shared one: pip installs into it, what is in both
  * is taken from it, and everything else comes from the shared environment, with that one's start-up hooks. This writes
  * its fixed files for this run; the workspace's first process copies them into place, with the workspace's own rights.
+ *
+ * `commands` holds the shared environment's commands, run by the overlay's interpreter. `jupyter/labconfig` shows the
+ * server which lab extensions are disabled in the overlay, without the server settings that packages bring. `cache` is
+ * laid into the home's `.cache`.
  */
 export async function writeOverlay(folder: string, layout: Layout, environment: BuiltEnvironment): Promise<void> {
   const version = environment.pythonVersion;
@@ -125,6 +130,20 @@ export async function writeOverlay(folder: string, layout: Layout, environment: 
   await writeFile(path.join(site, "_sluice_environment.pth"), hook);
   const magics = 'c = get_config()  # noqa: F821\nc.InteractiveShellApp.extensions.append("sluice_gpu")\n';
   await writeFile(path.join(ipython, "ipython_config.py"), existsSync(sluicePackage(environment)) ? magics : "");
+  await copyCaches(cachesOf(environment.path), path.join(folder, "cache"));
+  await writeCommands(path.join(folder, "commands"), environment.path);
+  await mkdir(path.join(folder, "jupyter"), { mode: 0o755 });
+  await symlink("../etc/jupyter/labconfig", path.join(folder, "jupyter", "labconfig"));
+}
+
+/** A folder for each cache, files in it. They get modes of their own: nobody may write to the environment's. */
+async function copyCaches(from: string, to: string): Promise<void> {
+  if (!existsSync(from)) return;
+  for (const cache of await readdir(from)) {
+    await mkdir(path.join(to, cache), { recursive: true, mode: 0o755 });
+    for (const file of await readdir(path.join(from, cache)))
+      await writeFile(path.join(to, cache, file), await readFile(path.join(from, cache, file)));
+  }
 }
 
 function sluicePackage(environment: BuiltEnvironment): string {

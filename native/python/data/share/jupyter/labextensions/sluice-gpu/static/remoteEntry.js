@@ -1,7 +1,7 @@
 /**
  * JupyterLab's status bar shows what this workspace has borrowed; a panel at the right borrows and gives back for the
  * notebook in front, says why it waits, and lists what was borrowed before. A dialog says when the portal's session has
- * ended. Written by hand as the module-federation
+ * ended. What belongs to the portal is in portal.js. Written by hand as the module-federation
  * container that JupyterLab loads, so that the wheel needs no JavaScript build: `init` receives the shared modules,
  * `get` gives the plugins.
  */
@@ -10,6 +10,9 @@
   const STREAM_RETRY_MS = 15_000;
   /** A closed dialog is not shown again for this time, though JupyterLab goes on asking its server. */
   const DIALOG_PAUSE_MS = 600_000;
+  const BORROW = "sluice-gpu:open";
+  /** Beside this file; only while this script runs does the document know which it is. */
+  const PORTAL = new URL("portal.js", document.currentScript.src).href;
   let shared;
 
   /** The one version of a module that JupyterLab itself has loaded: tokens compare by identity. */
@@ -102,6 +105,8 @@
     ["10m", "10 minutes"],
     ["1h", "1 hour"],
   ];
+  /** What people read of a lease's state. */
+  const STATES = { attached: "attached", idle: "idle", reclaim: "taken back soon" };
   const gpus = (milli) => String(milli / 1000);
 
   const STYLE = `
@@ -118,6 +123,10 @@
     #${PANEL} :focus-visible { outline: 2px solid var(--jp-brand-color1); outline-offset: 1px; }
     #${PANEL} pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 10px 0 0; font-size: var(--jp-code-font-size);
       font-family: var(--jp-code-font-family); color: var(--jp-ui-font-color1); }
+    #${PANEL} meter { width: 100%; height: 10px; margin-top: 2px; }
+    #${PANEL} [data-state=reclaim] { border-left: 3px solid var(--jp-warn-color1); padding-left: 6px; }
+    #${PANEL} [data-state=idle] { border-left: 3px solid var(--jp-border-color1); padding-left: 6px; }
+    #${PANEL} [data-state=attached] { border-left: 3px solid var(--jp-success-color1); padding-left: 6px; }
     #${PANEL} p { margin: 4px 0; } #${PANEL} .quiet { color: var(--jp-ui-font-color1); opacity: 0.85; }
     #${PANEL} ul { list-style: none; padding: 0; margin: 0; }
     #${PANEL} li { padding: 6px 0; border-top: 1px solid var(--jp-border-color2); }`;
@@ -135,7 +144,12 @@
       this.tracker = tracker;
       this.running = undefined;
       this.told = undefined;
+      /** Kernels that have waited or were refused: `%gpu why` has something to say to them. */
+      this.waited = new Set();
+      this.redraw = () => this.draw();
       this.state = element("p", { role: "status" }, "");
+      this.gauges = element("div");
+      this.hint = element("p", { class: "quiet" });
       this.slider = element("input", { type: "range", min: "0", max: "0", step: "1", id: `${PANEL}-amount` });
       this.amount = element("output", { for: `${PANEL}-amount` });
       this.free = element("p", { class: "quiet" });
@@ -150,7 +164,7 @@
         detach: this.button("Detach", () => this.run("detach")),
         extend: this.button("Keep 1 hour longer", () => this.run("extend 1h")),
         why: this.button("Why did it wait?", () => this.run("why")),
-        leave: this.button("Leave the queue", () => this.running?.interrupt()),
+        leave: this.button("Leave the queue", () => this.kernel()?.interrupt()),
       };
       this.slider.addEventListener("input", () => this.drawAmount());
       this.type.addEventListener("change", () => this.drawSlider());
@@ -158,6 +172,7 @@
         element("style", {}, STYLE),
         element("h2", {}, "GPU of this workspace"),
         this.state,
+        this.gauges,
         element("label", { for: `${PANEL}-amount` }, "Amount: ", this.amount),
         this.slider,
         this.free,
@@ -166,12 +181,22 @@
         element("label", { for: `${PANEL}-wait` }, "Wait in the queue"),
         this.wait,
         element("div", {}, ...Object.values(this.buttons)),
+        this.hint,
         this.said,
         element("h3", {}, "Borrowed before"),
         this.history,
       );
-      tracker.currentChanged.connect(() => this.draw());
+      tracker.currentChanged.connect(() => {
+        // A second connection of the same function is none.
+        tracker.currentWidget?.sessionContext.kernelChanged.connect(this.redraw);
+        this.draw();
+      });
       this.draw();
+    }
+
+    /** Of the notebook in front. */
+    kernel() {
+      return this.tracker.currentWidget?.sessionContext.session?.kernel ?? undefined;
     }
 
     button(words, act) {
@@ -242,23 +267,35 @@
       const atOnce = this.chosen()?.atOnceMilli ?? 0;
       this.free.textContent =
         milli === undefined
-          ? "Your team may use no GPU. Ask your team lead."
+          ? this.told?.panel == null
+            ? ""
+            : "Your team may use no GPU. Ask your team lead."
           : milli <= atOnce
             ? "Granted at once."
             : `Waits in the queue: ${gpus(atOnce)} would be granted at once.`;
     }
 
     draw() {
-      const notebook = this.tracker.currentWidget;
-      const busy = this.running !== undefined;
-      this.state.textContent = this.told?.detail || "Asking the workspace's server.";
-      const able = notebook !== null && !busy;
-      this.buttons.attach.disabled = !able || this.amounts().length === 0;
-      this.buttons.detach.disabled = !able;
-      this.buttons.extend.disabled = !able;
-      this.buttons.why.disabled = !able;
-      this.buttons.leave.disabled = this.running?.attaching !== true;
-      if (notebook === null && !busy) this.said.textContent = "Open a notebook: a GPU is borrowed for the one in front.";
+      const panel = this.told?.panel;
+      const id = this.kernel()?.id;
+      for (const { kernelId } of panel?.waiting ?? []) this.waited.add(kernelId);
+      const held = panel?.held ?? [];
+      const owns = held.some(({ kernelId, isWorkspaces }) => isWorkspaces || kernelId === id);
+      const waits = (panel?.waiting ?? []).some(({ kernelId }) => kernelId === id);
+      const able = id !== undefined && panel != null && this.running === undefined;
+      this.state.textContent = this.told?.detail || "Connecting to the workspace's server.";
+      this.buttons.attach.disabled = !able || owns || waits || this.amounts().length === 0;
+      this.buttons.detach.disabled = !able || !owns;
+      this.buttons.extend.disabled = !able || !owns;
+      this.buttons.why.disabled = !able || waits || !this.waited.has(id);
+      this.buttons.leave.disabled = id === undefined || !waits;
+      this.hint.textContent =
+        this.tracker.currentWidget === null
+          ? "Open a notebook to borrow a GPU for it."
+          : id === undefined
+            ? "This notebook has no kernel. Start one to borrow a GPU."
+            : "";
+      this.gauges.replaceChildren(...held.map(gauges));
       this.drawAmount();
       const rows = this.told?.panel?.history ?? [];
       this.history.replaceChildren(
@@ -273,18 +310,15 @@
     }
 
     attach() {
-      return this.run(`attach ${this.wanted().typed} --type ${this.type.value} --wait ${this.wait.value}`, true);
+      return this.run(`attach ${this.wanted().typed} --type ${this.type.value} --wait ${this.wait.value}`);
     }
 
     /** The notebook itself does it: the GPU belongs to its kernel, and its own code speaks to the broker. */
-    async run(line, attaching = false) {
-      const kernel = this.tracker.currentWidget?.sessionContext.session?.kernel;
-      if (!kernel) {
-        this.said.textContent = "This notebook has no kernel. Start one, then try again.";
-        return;
-      }
+    async run(line) {
+      const kernel = this.kernel();
+      if (kernel === undefined) return;
       this.said.textContent = kernel.status === "busy" ? "Waits for the running cell." : "";
-      this.running = { attaching, interrupt: () => kernel.interrupt() };
+      this.running = kernel.id;
       this.draw();
       const code = `get_ipython().run_line_magic("gpu", ${JSON.stringify(line)})`;
       const future = kernel.requestExecute({ code, store_history: false, allow_stdin: false });
@@ -303,13 +337,32 @@
       if (kind === "clear_output" || kind === "update_display_data") this.said.textContent = "";
       if (kind === "stream") this.say(content.text);
       if (kind === "display_data" || kind === "update_display_data") this.say(`${content.data["text/plain"] ?? ""}\n`);
-      if (kind === "error") this.say(`${content.ename}: ${content.evalue}\n`);
+      if (kind !== "error") return;
+      if (/^Gpu(Refused|NotGranted)$/.test(content.ename)) this.waited.add(this.running);
+      this.say(`${content.ename}: ${content.evalue}\n`);
     }
 
     say(text) {
       if (this.said.textContent === "Waits for the running cell.") this.said.textContent = "";
       this.said.textContent += text;
     }
+  }
+
+  /** How full and how busy the GPU of a lease is. */
+  function gauges({ state, name, label, usedBytes, memoryBytes, computePercent }) {
+    const gib = (bytes) => (bytes / 2 ** 30).toFixed(1);
+    const whose = label === "" ? "" : ` (${label})`;
+    const gauge = (title, value, max, text) => {
+      const meter = element("meter", { min: "0", max: String(max), value: String(value), "aria-label": title });
+      return element("p", {}, `${title}: ${text}`, meter);
+    };
+    return element(
+      "div",
+      { "data-state": state },
+      element("p", {}, `${name}${whose}: ${STATES[state]}`),
+      gauge("GPU memory", usedBytes, memoryBytes, `${gib(usedBytes)} of ${gib(memoryBytes)} GiB`),
+      gauge("GPU compute", computePercent, 100, `${Math.round(computePercent)} % of the share, last minute`),
+    );
   }
 
   function duration(ms) {
@@ -336,8 +389,7 @@
         const panel = new Panel(widget.node, tracker);
         follow((told) => panel.show(told));
         app.shell.add(widget, "right", { rank: 600 });
-        const command = "sluice-gpu:open";
-        app.commands.addCommand(command, {
+        app.commands.addCommand(BORROW, {
           label: "Borrow a GPU",
           execute: () => {
             app.shell.activateById(PANEL);
@@ -345,22 +397,28 @@
             setTimeout(() => panel.slider.focus(), 100);
           },
         });
-        palette?.addItem({ command, category: "GPU" });
+        palette?.addItem({ command: BORROW, category: "Sluice" });
       },
     };
   }
 
   async function get(module) {
     if (module !== "./extension") throw new Error(`sluice-gpu has no module ${module}`);
-    const names = ["statusbar", "notebook", "apputils", "coreutils", "application"].map((name) => `@jupyterlab/${name}`);
-    const [statusbar, notebook, apputils, coreutils, application, widgets] = await Promise.all(
-      [...names, "@lumino/widgets"].map(sharedModule),
-    );
+    const names = ["statusbar", "notebook", "apputils", "coreutils", "application", "mainmenu", "launcher", "ui-components"];
+    const [portal, statusbar, notebook, apputils, coreutils, application, mainmenu, launcher, components, widgets] = await Promise.all([
+      import(PORTAL),
+      ...[...names.map((name) => `@jupyterlab/${name}`), "@lumino/widgets"].map(sharedModule),
+    ]);
     const follow = makeStream(coreutils);
     const plugins = [
+      portal.makeViewer(coreutils, widgets),
       makeStatus(statusbar, widgets, follow),
       makePanel(notebook, apputils, widgets, follow),
       makeConnectionLost(application, apputils),
+      portal.makeMenu(mainmenu, apputils, widgets, follow, BORROW),
+      portal.makeTheme(),
+      portal.makeTabTitle(follow),
+      portal.makeExamples(launcher, components),
     ];
     return () => ({ __esModule: true, default: plugins });
   }

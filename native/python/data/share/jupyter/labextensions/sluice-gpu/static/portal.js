@@ -1,0 +1,174 @@
+/**
+ * What JupyterLab shows of the portal: the menu, the workspace's name in the browser's tab, the examples in the
+ * launcher, and what a viewer sees. `follow` calls back with what the workspace's own server tells (see remoteEntry.js).
+ */
+
+const OPEN_EXAMPLE = "sluice:open-example";
+
+/** Commands that open a page of the portal in a tab of its own; the portal itself asks before it ends anything. */
+const PAGES = [
+  { id: "sluice:portal", label: "Open portal", path: () => "/workspaces" },
+  { id: "sluice:workspace", label: "Open this workspace's page", path: (id) => `/workspaces/${id}` },
+  { id: "sluice:share", label: "Share workspace…", path: (id) => `/workspaces/${id}/people` },
+  { id: "sluice:stop", label: "Stop workspace…", path: (id) => `/workspaces/${id}` },
+  { id: "sluice:sign-out", label: "Sign out…", path: () => "/settings" },
+];
+
+/** JupyterLab's own *Shut Down* and *Log Out* are switched off in the server's settings: the portal has both. */
+export function makeMenu({ IMainMenu }, { ICommandPalette }, { Menu }, follow, borrow) {
+  return {
+    id: "sluice-gpu:menu",
+    description: "A menu for the portal, the GPU, and the end of the workspace.",
+    autoStart: true,
+    requires: [IMainMenu],
+    optional: [ICommandPalette],
+    activate: (app, mainMenu, palette) => {
+      let portal = {};
+      for (const { id, label, path } of PAGES) {
+        app.commands.addCommand(id, {
+          label,
+          isEnabled: () => Boolean(portal.url && portal.workspaceId),
+          execute: () => {
+            window.open(portal.url.replace(/\/$/, "") + path(portal.workspaceId), "_blank", "noopener");
+          },
+        });
+        palette?.addItem({ command: id, category: "Sluice" });
+      }
+      const menu = new Menu({ commands: app.commands });
+      menu.id = "sluice-gpu-menu";
+      menu.title.label = "Sluice";
+      for (const command of ["sluice:portal", "sluice:workspace", "sluice:share"]) menu.addItem({ command });
+      menu.addItem({ type: "separator" });
+      menu.addItem({ command: borrow });
+      menu.addItem({ type: "separator" });
+      for (const command of ["sluice:stop", "sluice:sign-out"]) menu.addItem({ command });
+      mainMenu.addMenu(menu, true, { rank: 900 });
+      mainMenu.fileMenu.addGroup([{ command: "sluice:stop" }, { command: "sluice:sign-out" }], 1000);
+      follow((told) => {
+        if (told.portal === undefined) return;
+        portal = told.portal;
+        app.commands.notifyCommandChanged();
+      });
+    },
+  };
+}
+
+/** The portal's accent in JupyterLab's own two themes (app/globals.css); a theme that somebody has chosen stays as it is. */
+const ACCENT = `
+  body[data-jp-theme-name="JupyterLab Light"] { --jp-brand-color0: #084c5a; --jp-brand-color1: #0a6172;
+    --jp-brand-color2: #7fb8c3; --jp-brand-color3: #dcf0f3; }
+  body[data-jp-theme-name="JupyterLab Dark"] { --jp-brand-color0: #63c7d8; --jp-brand-color1: #1a8296;
+    --jp-brand-color2: #155f6e; --jp-brand-color3: #10323a; }`;
+
+export function makeTheme() {
+  return {
+    id: "sluice-gpu:theme",
+    description: "Shows JupyterLab in the portal's accent color.",
+    autoStart: true,
+    activate: () => {
+      const style = document.createElement("style");
+      style.textContent = ACCENT;
+      document.head.append(style);
+    },
+  };
+}
+
+/** Several workspaces are open at a time: their tabs begin with the name, whatever JupyterLab writes behind it. */
+export function makeTabTitle(follow) {
+  return {
+    id: "sluice-gpu:tab-title",
+    description: "Puts the workspace's name in front of the title of the browser's tab.",
+    autoStart: true,
+    activate: () => {
+      let shown = "";
+      const draw = (name) => {
+        const title = document.title.startsWith(shown) ? document.title.slice(shown.length) : document.title;
+        shown = name;
+        if (document.title !== shown + title) document.title = shown + title;
+      };
+      follow((told) => {
+        if (told.panel) draw(`${told.panel.workspace}: `);
+      });
+      new MutationObserver(() => draw(shown)).observe(document.head, {
+        ...{ subtree: true, childList: true, characterData: true },
+      });
+    },
+  };
+}
+
+/** The notebooks that came with the home; without that folder the launcher has no such category. */
+export function makeExamples({ ILauncher }, { notebookIcon }) {
+  return {
+    id: "sluice-gpu:examples",
+    description: "Lists the example notebooks in the launcher.",
+    autoStart: true,
+    requires: [ILauncher],
+    activate: (app, launcher) => {
+      app.commands.addCommand(OPEN_EXAMPLE, {
+        label: ({ path }) => (path ? nameOf(path) : "Open example"),
+        caption: ({ path }) => (path ? `Open ${path}` : "Open an example notebook"),
+        icon: notebookIcon,
+        execute: ({ path }) => app.commands.execute("docmanager:open", { path }),
+      });
+      // Nobody waits for it.
+      void app.serviceManager.contents.get("examples").then(
+        ({ content }) => {
+          const paths = content.filter(({ type }) => type === "notebook").map(({ path }) => path);
+          for (const [rank, path] of paths.sort().entries())
+            launcher.add({ command: OPEN_EXAMPLE, args: { path }, category: "Examples", rank });
+        },
+        () => undefined,
+      );
+    },
+  };
+}
+
+const nameOf = (path) => path.replace(/^.*\//, "").replace(/\.ipynb$/, "");
+
+/**
+ * A viewer's documents are read-only and start no kernel, under a banner that says so. The gateway refuses all that a
+ * viewer may not do; this shows it before it is tried. Activated before documents are opened: JupyterLab waits for it.
+ */
+export function makeViewer({ PageConfig, URLExt }, { Widget }) {
+  return {
+    id: "sluice-gpu:viewer",
+    description: "Shows a viewer that the workspace is read-only.",
+    autoStart: true,
+    activate: async (app) => {
+      const refusal = await refusalOf(URLExt.join(PageConfig.getBaseUrl(), "sluice-gpu", "status"));
+      if (refusal === undefined) return;
+      const { contents } = app.serviceManager;
+      const get = contents.get.bind(contents);
+      contents.get = async (...asked) => ({ ...(await get(...asked)), writable: false });
+      const { docRegistry } = app;
+      const preference = docRegistry.getKernelPreference.bind(docRegistry);
+      docRegistry.getKernelPreference = (...asked) => {
+        const found = preference(...asked);
+        return found && { ...found, canStart: false, shouldStart: false };
+      };
+      const banner = new Widget();
+      banner.id = "sluice-gpu-viewer";
+      banner.node.setAttribute("role", "status");
+      banner.node.textContent = `Read-only. ${refusal}`;
+      Object.assign(banner.node.style, {
+        ...{ minHeight: "28px", lineHeight: "28px", padding: "0 12px", overflow: "hidden", textOverflow: "ellipsis" },
+        ...{ whiteSpace: "nowrap", color: "var(--jp-ui-font-color1)", background: "var(--jp-layout-color2)" },
+        borderBottom: "2px solid var(--jp-warn-color1)",
+      });
+      banner.node.title = banner.node.textContent;
+      app.shell.add(banner, "header", { rank: 0 });
+    },
+  };
+}
+
+/** Why the gateway lets this browser only look; undefined where it lets it work, and where it does not answer. */
+async function refusalOf(url) {
+  try {
+    const { status } = await fetch(url, { method: "HEAD" });
+    if (status !== 403) return undefined;
+    const answer = await (await fetch(url)).json();
+    return answer.error?.code === "forbidden" ? answer.message.replaceAll("\n", " ") : undefined;
+  } catch {
+    return undefined;
+  }
+}
