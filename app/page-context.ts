@@ -5,6 +5,7 @@ import { getContext } from "#server/auth/get-principal.ts";
 import type { UserPrincipal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
 import { SluiceError } from "#server/errors.ts";
+import { UnknownPlace } from "#server/page-of.ts";
 
 export type PageContext = Context & { principal: UserPrincipal };
 
@@ -19,6 +20,21 @@ export async function pageContext(): Promise<PageContext> {
   const ctx = await anyContext();
   if (ctx.principal.kind !== "user") redirect("/sign-in");
   return { ...ctx, principal: ctx.principal };
+}
+
+/** Reads a page of a list; where the row that it begins behind is gone meanwhile, the first page. */
+export async function loadFrom<A extends string, T>(
+  after: A | undefined,
+  read: (after: A | undefined) => Promise<T> | T,
+): Promise<T> {
+  return await load(async () => {
+    try {
+      return await read(after);
+    } catch (error) {
+      if (!(error instanceof UnknownPlace)) throw error;
+      return await read(undefined);
+    }
+  });
 }
 
 /**

@@ -6,6 +6,8 @@ export type ApiError = {
   message: string;
   /** Field name → sentence, when single fields are to blame. */
   fields: Record<string, string>;
+  /** What a page can act on, as the operation documents it. */
+  detail?: unknown;
 };
 export type ApiResult<T> = { ok: true; data: T } | { ok: false; error: ApiError };
 
@@ -45,7 +47,7 @@ function readError(answer: unknown): ApiResult<never> | undefined {
   // One field's sentence without particulars: `limitMilli: The limit is …`.
   const single = /^([a-z][A-Za-z.]*): (.+)$/s.exec(message);
   if (single?.[1] && single[2] && Object.keys(fields).length === 0) fields[single[1]] = single[2];
-  return { ok: false, error: { code: typeof code === "string" ? code : "internal", message, fields } };
+  return { ok: false, error: { code: typeof code === "string" ? code : "internal", message, fields, detail } };
 }
 
 function readFields(detail: unknown): Record<string, string> {

@@ -77,6 +77,8 @@ describe("figures on pages", () => {
       "2 d ago",
     ]);
     expect(after(-240)).toBe("in 4 min");
+    // A day that has just begun to pass is still a day, not 23 hours.
+    expect([-86_370, -2 * 86_400 + 600, -3 * 86_400 + 600].map(after)).toEqual(["in 24 h", "in 48 h", "in 3 d"]);
   });
 
   it("gives the exact instant in a zone", () => {

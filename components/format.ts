@@ -50,12 +50,14 @@ export function formatRelative(at: number, now: number): string {
   const distance = now - at;
   const seconds = Math.floor(Math.abs(distance) / 1000);
   if (seconds < 5) return "just now";
+  // What is to come is rounded: an end in a day stays "in 24 h" for a while. What was has passed in full.
+  const whole = distance > 0 ? Math.floor : Math.round;
   const text =
     seconds < 3600
       ? formatDuration(seconds * 1000)
       : seconds < 48 * 3600
-        ? `${Math.floor(seconds / 3600)} h`
-        : `${Math.floor(seconds / 86_400)} d`;
+        ? `${whole(seconds / 3600)} h`
+        : `${whole(seconds / 86_400)} d`;
   return distance > 0 ? `${text} ago` : `in ${text}`;
 }
 

@@ -372,7 +372,7 @@ test("audit shows who did what", async () => {
     admin.getByRole("link", { name: "Download as CSV" }).click(),
   ]);
   const lines = (await readFile(await file.path(), "utf8")).split("\r\n");
-  expect(lines[0]).toMatch(/^seq,at,who/);
+  expect(lines[0]).toMatch(/^\uFEFFseq,at,who/);
   expect(lines.slice(1, -1).every((line) => line.includes("First Admin"))).toBe(true);
 });
 

@@ -31,6 +31,7 @@ const stranger = { email: `stranger-${run}@example.test`, name: `Stranger ${run}
 const guest = `guest-${run}@example.test`;
 const dataset = `words-${run}`;
 const workspace = `roles ${run}`;
+const removed = `removed ${run}`;
 
 let admin: APIRequestContext;
 /** The workspace's page. */
@@ -57,10 +58,17 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
       email: member.email,
       pages: [...EVERYBODYS, ...tabs],
       dialogs: [
-        ["/workspaces", ["shell/bell", /^Notices/], ["shell/command-list", "Go to (Ctrl-K)"]],
+        [
+          "/workspaces",
+          ["shell/bell", /^Notices/],
+          ["shell/command-list", "Go to (Ctrl-K)"],
+          ["workspace/removed-table: Restore …", `Restore ${removed}`],
+          ["workspace/removed-table: Delete the files of …?", `Delete ${removed} now`],
+        ],
         [
           at,
           ["workspace/workspace-actions", ofWorkspace("Stop"), ofWorkspace("Restart")],
+          ["workspace/rename-workspace", ofWorkspace("Rename")],
           ["workspace/duplicate-workspace", ofWorkspace("Duplicate")],
           ["workspace/remove-workspace", ofWorkspace("Remove")],
         ],
@@ -103,6 +111,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
         ["/queue", ["lease/explain-request", explains]],
         [
           "/teams/demo",
+          ["team/end-increase", `End the increase of ${member.name}`],
           ["user/invitation-form", "Invite"],
           ["team/quota-request-form", "Request more"],
           ["reservation/cancel-reservation", /^Cancel the reservation/],
@@ -171,8 +180,11 @@ const ELSEWHERE: Record<string, [journey: string, where: string]> = {
   "user/identity-group-form": ["7-environments.e2e.ts", "the form of a group"],
   "user/identity-group-section": ["7-environments.e2e.ts", "what is lost with a group"],
 };
-/** Only whoever has their rights from an identity provider's group is asked this; no installation of these tests has one. */
-const NEEDS_A_PROVIDER = "user/person-actions: Keep … as an admin?";
+/** Asked of whoever signs in through an identity provider; no installation of these tests has one. */
+const NEEDS_A_PROVIDER = [
+  "user/person-actions: Keep … as an admin?",
+  "user/person-actions: Remove …'s link to the identity provider?",
+];
 const sources = dialogsOfSources();
 
 type Reader = "stranger" | "member" | "lead" | "admin";
@@ -203,7 +215,7 @@ test("every dialog in the sources is opened by a journey that has axe look at it
   const opened = Object.values(rolesOf()).flatMap(({ dialogs }) =>
     dialogs.flatMap(([, ...list]) => list.map(([dialog]) => dialog)),
   );
-  const known = new Set([...opened, ...Object.keys(ELSEWHERE), NEEDS_A_PROVIDER]);
+  const known = new Set([...opened, ...Object.keys(ELSEWHERE), ...NEEDS_A_PROVIDER]);
   known.delete(NO_DIALOG);
   expect([...known].sort()).toEqual([...sources.keys()].sort());
   for (const [journey, where] of Object.values(ELSEWHERE)) {
@@ -235,6 +247,13 @@ test.beforeAll(async ({ installation }) => {
 
   const own = await signInByApi(portalUrl, member.email);
   await change(own, "post", "/access-tokens", { name: "reader" });
+  // Approved for later, so that nothing of it holds during these tests.
+  const increase = { teamId: team, gpuType: "soft", limitMilli: 500, reason: "a class" };
+  const later = { startsAt: "2099-01-06T10:00:00Z", endsAt: "2099-01-06T12:00:00Z" };
+  const { id: asked } = await change<{ id: string }>(own, "post", "/quota-requests", { ...increase, ...later });
+  await change(admin, "post", `/quota-requests/${asked}/decide`, { approve: true });
+  const { id: removedId } = await launchByApi(own, removed);
+  await change(own, "delete", `/workspaces/${removedId}`);
   const { id } = await launchByApi(own, workspace);
   at = `/workspaces/${id}`;
   await change(own, "put", `${at}/variables/EPOCHS`, { value: "20" });

@@ -223,7 +223,7 @@ test("a colleague is invited into a workspace, becomes an editor, and is taken o
   await expect(row).toHaveCount(0);
 });
 
-test("a workspace is duplicated, the arrows go from row to row, and the duplicate is removed with all that is in it", async () => {
+test("a workspace is duplicated, the arrows go from row to row, and the duplicate is removed, then deleted with all that is in it", async () => {
   await page.goto(at);
   await keys.pick(button(`More for ${workspace}`), item("Duplicate"));
   await keys.write(page.getByRole("dialog").getByLabel("Name"), `copy ${run}`);
@@ -244,10 +244,15 @@ test("a workspace is duplicated, the arrows go from row to row, and the duplicat
   await expectMenusToKeepArrows(menus.first(), menus.last());
   await page.goto(copy);
   await keys.pick(button(`More for copy ${run}`), item("Remove"));
-  await expect(page.getByRole("dialog")).toContainText("All of its files and installed packages are deleted");
+  await expect(page.getByRole("dialog")).toContainText("Files and installed packages are kept for 7 days");
+  await keys.write(page.getByRole("dialog").getByLabel(`Type "copy ${run}" to confirm`), `copy ${run}`);
   await keys.press(inDialog("Remove workspace"));
   await expect(page).toHaveURL(/\/workspaces$/);
   await expect(page.getByRole("link", { name: `copy ${run}` })).toHaveCount(0, { timeout: 60_000 });
+  await keys.press(button(`Delete copy ${run} now`));
+  await keys.write(page.getByRole("dialog").getByLabel(`Type "copy ${run}" to confirm`), `copy ${run}`);
+  await keys.press(inDialog("Delete files"));
+  await expect(button(`Delete copy ${run} now`)).toHaveCount(0);
 });
 
 test("a team is made, gets a quota whose effect is shown first, and one of its people leads it", async () => {
@@ -258,7 +263,7 @@ test("a team is made, gets a quota whose effect is shown first, and one of its p
   await expect(page.getByRole("heading", { level: 1, name: `Team ${team}` })).toBeVisible();
   await keys.press(button("Add GPU type"));
   const dialog = page.getByRole("dialog");
-  await keys.write(dialog.getByLabel("GPU type"), "soft");
+  await expect(dialog.getByLabel("GPU type")).toHaveValue("soft");
   await keys.write(dialog.getByLabel("Guaranteed"), "0.25");
   await keys.write(dialog.getByLabel("Limit"), "0.5");
   await expect(dialog.getByText("guaranteed to nobody", { exact: false })).toBeVisible();
@@ -393,7 +398,7 @@ test("a GPU type gets a price, and a month that is over is closed", async () => 
   await page.goto("/costs");
   await keys.press(button(/ the price of soft$/));
   await keys.write(page.getByRole("dialog").getByLabel("Amount"), "2.15");
-  await keys.press(inDialog("Save"));
+  await keys.press(inDialog("Save price"));
   await closed();
   await expect(page.getByRole("region", { name: "Hardware" })).toContainText("2.15");
   expect(await download("Download as CSV")).toMatch(/^[^\r\n]*hours/i);

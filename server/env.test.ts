@@ -28,6 +28,19 @@ describe("settings", () => {
     expect(() => readEnv(wrong)).toThrow(/SLUICE_PORTAL_URL[\s\S]*SLUICE_PORTAL_PORT[\s\S]*SLUICE_AUTH_SECRET/);
   });
 
+  it("trust an e-mail without email_verified only when told to, and never for accounts of every Microsoft tenant", () => {
+    expect(readEnv({}).SLUICE_OIDC_TRUST_EMAIL).toBe(false);
+    const microsoft = (tenant: string) => ({
+      SLUICE_OIDC_TRUST_EMAIL: "1",
+      SLUICE_OIDC_ISSUER: `https://login.microsoftonline.com/${tenant}/v2.0`,
+    });
+    expect(readEnv(microsoft("8eaef023-2b34-4da1-9baa-8bc8c9d6a490")).SLUICE_OIDC_TRUST_EMAIL).toBe(true);
+    for (const tenant of ["common", "organizations", "consumers"]) {
+      expect(() => readEnv(microsoft(tenant))).toThrow("SLUICE_OIDC_TRUST_EMAIL");
+    }
+    expect(() => readEnv({ SLUICE_OIDC_TRUST_EMAIL: "yes" })).toThrow("SLUICE_OIDC_TRUST_EMAIL");
+  });
+
   it("read the sockets that a process inherits", () => {
     expect(readEnv({}).SLUICE_LISTEN_FDS).toEqual([]);
     expect(readEnv({ SLUICE_LISTEN_FDS: "3001=3,3003=4" }).SLUICE_LISTEN_FDS).toEqual([

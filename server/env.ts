@@ -1,7 +1,7 @@
 /** The one reader of environment variables on the TypeScript side. */
 import path from "node:path";
 import { z } from "zod";
-import { isZone } from "#server/contracts/time-zone.ts";
+import { zoneName } from "#server/contracts/zone-name.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const address = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/(?<!\/)\/+$/, ""));
@@ -27,7 +27,7 @@ const heldSockets = z
     }),
   );
 
-const schema = z.object({
+const settings = z.object({
   /** PostgreSQL; `npm start` sets it to the embedded server when nothing is given. */
   DATABASE_URL: z.string().min(1).optional(),
   SLUICE_STATE_DIR: z
@@ -87,6 +87,8 @@ const schema = z.object({
     .int()
     .min(0)
     .default(8 * 3600),
+  /** Days for which the files of a removed workspace are kept; 0: they are deleted at once. */
+  SLUICE_REMOVED_WORKSPACE_DAYS: z.coerce.number().int().min(0).max(365).default(7),
   /** Limit of a local workspace's files on disk, GiB. A workspace above the limit is told so on its page. */
   SLUICE_WORKSPACE_FILES_GIB: z.coerce.number().int().min(1).default(100),
   /** A kernel that runs for so long is told to its holder and to the leads of their team, and audited, where the team's policy says nothing else; 0: none is. */
@@ -97,10 +99,7 @@ const schema = z.object({
     .regex(/^[A-Z]{3}$/, "three capital letters, e.g. EUR")
     .default("EUR"),
   /** By whose clocks calendars count their weekdays and hours: an IANA name. */
-  SLUICE_TIME_ZONE: z
-    .string()
-    .refine(isZone, "the name of a time zone that is known here, e.g. Europe/Berlin")
-    .default("UTC"),
+  SLUICE_TIME_ZONE: zoneName("the name of a time zone that is known here, e.g. Europe/Berlin").default("UTC"),
   /** Set by `npm start -- --demo`: what the pages show is made up, and nothing can be launched. */
   SLUICE_SAMPLE_DATA: z
     .literal("1")
@@ -126,10 +125,26 @@ const schema = z.object({
   SLUICE_OIDC_GROUPS_CLAIM: z.string().min(1).default("groups"),
   SLUICE_OIDC_SCOPE: z.string().min(1).default("openid email profile"),
   SLUICE_OIDC_NAME: z.string().min(1).default("SSO"),
+  /** Takes an e-mail for verified when the ID token has no `email_verified`, as Entra ID's. `false` stays false. */
+  SLUICE_OIDC_TRUST_EMAIL: z
+    .enum(["0", "1"])
+    .default("0")
+    .transform((value) => value === "1"),
   SLUICE_LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "silent"]).default("info"),
   /** The built `sluice_gpu` wheel. */
   SLUICE_WHEEL: z.string().min(1).optional(),
 });
+
+/** Microsoft's issuers for accounts of every tenant: each tenant's admins write the e-mails of their accounts. */
+const EVERY_TENANT = /^https:\/\/login\.microsoftonline\.com\/(common|organizations|consumers)(\/|$)/i;
+
+const schema = settings.refine(
+  (given) => !given.SLUICE_OIDC_TRUST_EMAIL || !EVERY_TENANT.test(given.SLUICE_OIDC_ISSUER ?? ""),
+  {
+    path: ["SLUICE_OIDC_TRUST_EMAIL"],
+    message: "this issuer signs in accounts of every tenant. Set SLUICE_OIDC_ISSUER to the issuer of your own tenant.",
+  },
+);
 
 export type Env = z.infer<typeof schema>;
 

@@ -4,7 +4,9 @@ import { workspaceSamples } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { GET as getWaste } from "./v1/costs/waste/route.ts";
 import { GET as getBudget } from "./v1/teams/[id]/budget/route.ts";
+import { GET as getUsage } from "./v1/utilisation/route.ts";
 import { GET as getSamples } from "./v1/workspaces/[id]/samples/route.ts";
 
 let test: TestDatabase;
@@ -40,4 +42,23 @@ it("a team's budget has a line for each type and day of the month", async () => 
   expect(lines[0]).toBe('GPU type,day,used GPU-hours,"budget of the month, GPU-hours"');
   expect(lines).toHaveLength(1 + new Date().getUTCDate());
   expect(lines.at(-1)).toBe(`soft,${new Date().toISOString().slice(0, 10)},0,12.5`);
+});
+
+it.each([
+  ["utilisation?by=team", getUsage, "usage-team-"],
+  ["utilisation?by=person", getUsage, "usage-person-"],
+  ["utilisation?by=type", getUsage, "usage-type-"],
+  ["utilisation?by=workspace", getUsage, "usage-workspace-"],
+  ["costs/waste?by=team", getWaste, "gpu-audit-team-"],
+  ["costs/waste?by=person", getWaste, "gpu-audit-person-"],
+  ["costs/waste?by=workspace", getWaste, "gpu-audit-workspace-"],
+])("%s is a file named after its page, with each column once", async (path, handler, begin) => {
+  const request = new Request(`http://localhost:3000/api/v1/${path}&format=csv`, {
+    headers: { cookie: world.admin.cookie },
+  });
+  const answer = await handler(request, { params: Promise.resolve({}) });
+  expect(answer.headers.get("content-disposition")).toContain(`filename="${begin}`);
+  const columns = (await answer.text()).split("\r\n")[0]?.split(",") ?? [];
+  expect(columns).toEqual([...new Set(columns)]);
+  expect(columns.includes("team")).toBe(!path.includes("by=type"));
 });

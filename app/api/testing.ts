@@ -15,6 +15,7 @@ import { add as addGroup } from "#server/services/identity-group/add.ts";
 import { propose } from "#server/services/image/propose.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
 import { makePerson, makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { remove as removeWorkspace } from "#server/services/workspace/remove.ts";
 import { add as addCollaborator } from "#server/services/workspace-collaborator/add.ts";
 import { list as listSizes } from "#server/services/workspace-size/list.ts";
 
@@ -109,6 +110,7 @@ const workspace = (fixture: Fixture) => ({ id: fixture.workspaceId });
 const dataset = (fixture: Fixture) => ({ id: fixture.datasetId });
 const kernel = (fixture: Fixture) => ({ id: fixture.workspaceId, kernelId: "0".repeat(36) });
 const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
+const removedWorkspace = (fixture: Fixture) => ({ id: fixture.removedId });
 const proposed = (fixture: Fixture) => ({ id: fixture.proposalId });
 const team = (fixture: Fixture) => ({ id: fixture.world.team });
 const colleague = (fixture: Fixture) => ({ id: fixture.world.colleague.id });
@@ -162,6 +164,19 @@ export const matrix: Record<string, Row> = {
   },
   "GET /workspaces/{id}": { expected: ownerLeadAdmin(200), params: workspace },
   "DELETE /workspaces/{id}": { expected: ownerLeadAdmin(200, { viewer: 403 }), params: workspace },
+  "PUT /workspaces/{id}/name": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: () => ({ name: "another name" }),
+  },
+  "GET /removed-workspaces": { expected: signedIn(200) },
+  // Collaborators see a removed workspace no longer.
+  "DELETE /removed-workspaces/{id}": { expected: ownerLeadAdmin(200, { viewer: 404 }), params: removedWorkspace },
+  "POST /removed-workspaces/{id}/restore": {
+    expected: ownerLeadAdmin(200, { viewer: 404 }),
+    params: removedWorkspace,
+    input: () => ({ name: "restored" }),
+  },
   "POST /workspaces/{id}/stop": { expected: ownerLeadAdmin(200, { viewer: 403, editor: 200 }), params: workspace },
   "POST /workspaces/{id}/start": { expected: ownerAndEditor(200), params: stoppedWorkspace },
   // Only from a browser session, and what a viewer opens can only be looked at.
@@ -313,6 +328,11 @@ export const matrix: Record<string, Row> = {
     params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
     input: () => ({ guaranteedMilli: 500, limitMilli: 2000 }),
   },
+  // The team holds a GPU of this type.
+  "DELETE /teams/{id}/quotas/{type}": {
+    expected: adminOnly(409),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+  },
   "PUT /teams/{id}/quotas/{type}/windows": {
     expected: adminOnly(200),
     params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
@@ -383,6 +403,10 @@ export const matrix: Record<string, Row> = {
     params: () => ({ id: `qrq-${"a".repeat(26)}` }),
     input: () => ({ approve: true }),
   },
+  "POST /quota-requests/{id}/end": {
+    expected: signedIn(403, { admin: 404, adminToken: 404 }),
+    params: () => ({ id: `qrq-${"a".repeat(26)}` }),
+  },
   "POST /teams/{id}/members": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     params: team,
@@ -409,6 +433,11 @@ export const matrix: Record<string, Row> = {
     expected: everybody(201),
     input: async (fixture) => ({ code: fixture.inviteCode, name: "New", password: "correct horse" }),
   },
+  "POST /invitations/join": {
+    // It is for the owner's e-mail; a token joins nothing.
+    expected: signedIn(409, { owner: 200, ownerToken: 403, adminToken: 403 }),
+    input: (fixture) => ({ code: fixture.joinCode }),
+  },
 
   "GET /users": { expected: adminOnly(200) },
   "POST /users/{id}/deactivate": { expected: adminOnly(200), params: colleague },
@@ -418,6 +447,11 @@ export const matrix: Record<string, Row> = {
     expected: signedIn(403, { admin: 200 }),
     params: colleague,
     input: () => ({ isAdmin: true }),
+  },
+  "DELETE /users/{id}/oidc-link": {
+    // Whom the provider vouches for comes into the account: no token removes one.
+    expected: signedIn(403, { admin: 200 }),
+    params: colleague,
   },
   "POST /users/{id}/password-link": {
     // Whoever has the link is that person: no token makes one.
@@ -521,6 +555,8 @@ export const matrix: Record<string, Row> = {
     params: () => ({ type: "soft" }),
     input: () => ({ basis: "hour", amount: 2.5 }),
   },
+  // It has none.
+  "DELETE /costs/prices/{type}": { expected: adminOnly(404), params: () => ({ type: "soft" }) },
   "POST /costs/months/{month}/close": { expected: adminOnly(200), params: () => ({ month: "2020-01" }) },
   "GET /audit": { expected: adminOnly(200) },
   "GET /live": { expected: signedIn(200), input: () => ({ topics: "workspace,lease" }) },
@@ -533,6 +569,8 @@ export type Fixture = {
   strangers: Record<"stranger" | "viewer" | "editor", Person>;
   workspaceId: string;
   stoppedId: string;
+  /** A removed workspace whose files are kept. */
+  removedId: string;
   credential: string;
   leaseId: string;
   reservationId: string;
@@ -543,6 +581,8 @@ export type Fixture = {
   proposalId: string;
   inviteCode: string;
   inviteId: string;
+  /** Of an invitation of the owner into the other team. */
+  joinCode: string;
   sampleCode: string;
   passwordCode: string;
   ownerTokenId: string;
@@ -639,6 +679,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
   const strangers = { stranger: await stranger("Sol"), viewer: await stranger("Vi"), editor: await stranger("Ed") };
   await db.update(users).set({ passwordHash: await hashPassword("correct horse") });
   const { id: stoppedId } = await makeWorkspace(world, { owner: world.member, running: false });
+  const { id: removedId } = await makeWorkspace(world, { owner: world.member, running: false });
   const ownerToken = await createToken(world.member.ctx, { name: "owner", scopes: [...tokenScopes] });
   const adminToken = await createToken(world.admin.ctx, { name: "admin", scopes: [...tokenScopes] });
   const ownerReadToken = await createToken(world.member.ctx, { name: "reads", scopes: ["read"] });
@@ -649,20 +690,24 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     teamId: world.team,
     role: "member",
   });
+  const joining = { email: world.member.email, teamId: world.otherTeam, role: "member" } as const;
+  const secondInvite = await createCode(world.system, "invite", 600, joining);
   const sample = await createCode(world.system, "sample", 600, {
     userId: world.colleague.id,
     sessionId: world.admin.sessionId,
   });
   const password = await createCode(world.system, "password", 600, { userId: world.colleague.id });
   for (const role of ["viewer", "editor"] as const) {
-    for (const id of [workspaceId, stoppedId]) {
+    for (const id of [workspaceId, stoppedId, removedId]) {
       await addCollaborator(world.member.ctx, { id, person: strangers[role].email, role });
     }
   }
+  await removeWorkspace(world.member.ctx, { id: removedId });
   return {
     ...{ world, strangers },
     workspaceId,
     stoppedId,
+    removedId,
     credential,
     leaseId: await makeLease(world, workspaceId),
     reservationId: (await reserve(world.admin.ctx, { ...reserved, teamId: world.team })).id,
@@ -676,6 +721,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     sizeId: (await listSizes(world.admin.ctx)).sizes.find(({ isDefault }) => !isDefault)?.id ?? "",
     inviteCode: invite.code,
     inviteId: invite.id,
+    joinCode: secondInvite.code,
     sampleCode: sample.code,
     passwordCode: password.code,
     ownerTokenId: ownerToken.token.id,

@@ -29,6 +29,7 @@ import {
 } from "#server/launchers/kubernetes/testing.ts";
 import { createLive } from "#server/live.ts";
 import { logger } from "#server/log.ts";
+import { deleteFiles } from "#server/services/workspace/delete-files.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 import { startPortal } from "../portal/start.ts";
 import { type Browser, openBrowser } from "./browser.ts";
@@ -163,6 +164,7 @@ async function measureLaunches({ installation, browser }: Measured): Promise<Rec
 
   async function end(id: string): Promise<void> {
     await remove(world.member.ctx, { id });
+    await deleteFiles(world.member.ctx, { id });
     await observed(id, "removed");
   }
 }

@@ -10,11 +10,12 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, FormError } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { useUnsavedChanges } from "#components/ui/unsaved.ts";
 import { useEdit } from "#components/use-edit.ts";
 import { usePreview } from "#components/use-preview.ts";
 import type { PackingProof } from "#server/contracts/sharing.ts";
 import { Packing } from "./packing.tsx";
-import { DAYS, groupsOf, readClock, type Window, windowsOn } from "./week.ts";
+import { DAYS, groupsOf, overlapping, readClock, type Window, windowsOn } from "./week.ts";
 import { type Look, WeekGrid } from "./week-grid.tsx";
 
 /**
@@ -56,9 +57,11 @@ export function CalendarForm<W extends Window>({
   const router = useRouter();
   const toast = useToast();
   const [windows, setWindows] = useState(saved);
+  useUnsavedChanges(windows !== saved);
   const [wrong, setWrong] = useState<string>();
   const { preview: proof, ask } = usePreview<PackingProof>();
   const { pending, error, run, ...edit } = useEdit<unknown>([], version);
+  const overlaps = overlapping(windows);
   const change = (next: W[]) => {
     setWindows(next);
     setWrong(undefined);
@@ -89,13 +92,22 @@ export function CalendarForm<W extends Window>({
   return (
     <Dialog open onOpenChange={onClose} wide title={title} description={`Weekdays and hours in ${timeZone}.`}>
       <div className="flex flex-col gap-4">
-        <WeekGrid windows={windows} text={text} look={look} />
+        <WeekGrid windows={windows} text={text} look={look} numbered />
         <ul aria-label="Entries" className="figures flex flex-col">
-          {groupsOf(windows, text).map((group) => {
+          {groupsOf(windows, text).map((group, index) => {
             const words = `${group.when}: ${group.windows[0] ? text(group.windows[0]) : ""}`;
             return (
-              <li key={words} className="flex items-center justify-between gap-3 border-b border-line py-0.5 text-sm">
-                {words}
+              <li
+                key={group.key}
+                className="flex items-center justify-between gap-3 border-b border-line py-0.5 text-sm"
+              >
+                <span>
+                  <span className="mr-2 text-ink-2">{index + 1}</span>
+                  {words}
+                  {group.windows.some((window) => overlaps.has(window)) && (
+                    <span className="ml-2 text-bad">overlaps with another entry</span>
+                  )}
+                </span>
                 <IconButton
                   label={`Remove ${words}`}
                   onClick={() => change(windows.filter((window) => !group.windows.includes(window)))}
@@ -107,7 +119,12 @@ export function CalendarForm<W extends Window>({
           })}
           {windows.length === 0 && <li className="text-sm text-ink-2">No entry: the same at every hour.</li>}
         </ul>
-        <form aria-label="Add an entry" onSubmit={add} className="flex flex-col gap-3 rounded-md bg-sunken px-3 py-3">
+        <form
+          aria-label="Add an entry"
+          onSubmit={add}
+          onInput={() => setWrong(undefined)}
+          className="flex flex-col gap-3 rounded-md bg-sunken px-3 py-3"
+        >
           <fieldset className="flex flex-wrap gap-x-4 gap-y-1">
             <legend className="mb-1 text-sm font-medium">On</legend>
             {DAYS.map((day, index) => (

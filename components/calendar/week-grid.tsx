@@ -1,5 +1,5 @@
 import { cx } from "#components/format.ts";
-import { DAY, DAYS, segmentsOf, type Window } from "./week.ts";
+import { DAY, DAYS, groupsOf, segmentsOf, type Window } from "./week.ts";
 
 const HOURS = [0, 6, 12, 18, 24];
 const PERCENT = 100 / DAY;
@@ -16,12 +16,17 @@ export function WeekGrid<W extends Window>({
   windows,
   text,
   look,
+  numbered = false,
 }: {
   windows: readonly W[];
   /** What stands in a window; left out where it is too narrow. */
   text: (window: W) => string;
   look: (window: W) => Look;
+  /** A narrow window has the number of its line (`groupsOf`). */
+  numbered?: boolean;
 }) {
+  const lines = numbered ? groupsOf(windows, text) : [];
+  const numberOf = (window: W) => lines.findIndex((line) => line.windows.includes(window)) + 1 || "";
   const days = segmentsOf(windows);
   return (
     <div aria-hidden="true" className="figures grid grid-cols-[2.25rem_minmax(0,1fr)] gap-y-0.5 text-xs text-ink-2">
@@ -38,15 +43,16 @@ export function WeekGrid<W extends Window>({
             ))}
             {days[day]?.map(({ window, from, to }) => (
               <span
-                key={`${window.fromMinute} ${from}`}
+                key={`${windows.indexOf(window)} ${from}`}
                 title={text(window)}
                 className={cx(
-                  "absolute inset-y-0 overflow-hidden rounded-sm px-1 leading-5 whitespace-nowrap",
+                  "absolute inset-y-0 overflow-hidden rounded-sm leading-5 whitespace-nowrap",
+                  to - from >= 5 * 60 ? "px-1" : "text-center",
                   looks[look(window)],
                 )}
                 style={{ left: `${from * PERCENT}%`, width: `${(to - from) * PERCENT}%` }}
               >
-                {to - from >= 5 * 60 && text(window)}
+                {to - from >= 5 * 60 ? text(window) : numberOf(window)}
               </span>
             ))}
           </div>

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { DAY, groupsOf, readClock, segmentsOf, windowsOn } from "./week.ts";
+import { DAY, groupsOf, overlapping, readClock, segmentsOf, windowsOn } from "./week.ts";
 
 const same = () => "";
 const when = (days: number[], from: number, to: number) => groupsOf(windowsOn(days, from, to), same).map((g) => g.when);
@@ -21,6 +21,21 @@ it("what means something else is a line of its own", () => {
     "Mon 00:00 to 01:00",
     "Tue 00:00 to 01:00",
   ]);
+});
+
+it("an entry that was added twice is two lines, and both overlap", () => {
+  const twice = [...windowsOn([0, 1], 0, 60), ...windowsOn([0, 1], 0, 60)];
+  expect(groupsOf(twice, same).map(({ when, windows }) => [when, windows.length])).toEqual([
+    ["Mon, Tue 00:00 to 01:00", 2],
+    ["Mon, Tue 00:00 to 01:00", 2],
+  ]);
+  expect(overlapping(twice).size).toBe(4);
+});
+
+it("overlapping entries are those that hold at the same time, over the week's end too; meeting is no overlap", () => {
+  const [late, early] = [windowsOn([6], 22 * 60, 6 * 60), windowsOn([0], 5 * 60, 8 * 60)];
+  expect(overlapping([...late, ...early])).toEqual(new Set([...late, ...early]));
+  expect(overlapping([...windowsOn([2], 0, 60), ...windowsOn([2], 60, 120)]).size).toBe(0);
 });
 
 it("a stretch of days is told with both ends, and one that ends where it begins is the whole week", () => {

@@ -49,16 +49,33 @@ export function segmentsOf<W extends Window>(windows: readonly W[]): { window: W
   );
 }
 
-/** Windows of the same hours and the same meaning, told as one line. */
-export type Group<W extends Window> = { when: string; windows: W[] };
+/** The windows that hold at a time at which another one does. */
+export function overlapping<W extends Window>(windows: readonly W[]): ReadonlySet<W> {
+  const days = segmentsOf(windows);
+  const meets = (one: { from: number; to: number }, other: { from: number; to: number }) =>
+    one.from < other.to && other.from < one.to;
+  return new Set(
+    days.flatMap((day) =>
+      day
+        .filter((one) => day.some((other) => other.window !== one.window && meets(one, other)))
+        .map(({ window }) => window),
+    ),
+  );
+}
+
+/** Windows of the same hours and the same meaning, told as one line; the same one twice is two lines. */
+export type Group<W extends Window> = { key: string; when: string; windows: W[] };
 
 export function groupsOf<W extends Window>(windows: readonly W[], meaning: (window: W) => string): Group<W>[] {
   const groups = new Map<string, W[]>();
   for (const window of windows) {
-    const key = `${window.fromMinute % DAY} ${lengthOf(window)} ${meaning(window)}`;
+    const meant = `${window.fromMinute % DAY} ${lengthOf(window)} ${meaning(window)}`;
+    const takes = (key: string) => !groups.get(key)?.some(({ fromMinute }) => fromMinute === window.fromMinute);
+    let key = meant;
+    while (!takes(key)) key += " again";
     groups.set(key, [...(groups.get(key) ?? []), window]);
   }
-  return [...groups.values()].map((same) => ({ when: whenOf(same), windows: same }));
+  return [...groups].map(([key, same]) => ({ key, when: whenOf(same), windows: same }));
 }
 
 function whenOf(same: readonly Window[]): string {

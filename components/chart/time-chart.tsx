@@ -1,6 +1,7 @@
 import { cx } from "#components/format.ts";
 import { clockIn, offsetLabel } from "#server/contracts/time-zone.ts";
-import { type Bar, Bars, type Look } from "./bars.tsx";
+import type { Bar, Look } from "./bars.tsx";
+import { Plot } from "./plot.tsx";
 import { timeTicks, valueTicks } from "./ticks.ts";
 
 const swatches: Record<Look, string> = {
@@ -19,8 +20,8 @@ export type Series = { key: string; label: string; look: Look };
 export type Bin = { from: string; to: string; values: Record<string, number> };
 
 /**
- * Values over time, stacked, one bar a stretch. It is drawn by the server; the words beside it and the table behind
- * say the same, so a screen reader hears `label` alone.
+ * Values over time, stacked, one bar a stretch. It is drawn by the server; pointer and arrow keys read
+ * out one stretch, and the table behind it has them all.
  */
 export function TimeChart({
   label,
@@ -33,7 +34,8 @@ export function TimeChart({
   mark = format,
   base,
   highest: atLeast = 0,
-  legend = series.length > 1,
+  limits = [],
+  legend = series.length > 1 || limits.length > 0,
 }: {
   label: string;
   series: Series[];
@@ -49,6 +51,8 @@ export function TimeChart({
   base?: 10 | 1024;
   /** The axis reaches this far at least: charts side by side have one scale. */
   highest?: number;
+  /** What the values cannot pass, as lines. One far above them is told in the legend alone, and flattens nothing. */
+  limits?: { value: number; label: string }[];
   legend?: boolean;
 }) {
   const [start, end] = [Date.parse(from), Date.parse(to)];
@@ -56,7 +60,8 @@ export function TimeChart({
     atLeast,
     ...bins.map((bin) => series.reduce((sum, { key }) => sum + (bin.values[key] ?? 0), 0)),
   );
-  const ticks = valueTicks(highest, base);
+  const near = limits.filter(({ value }) => value <= highest * 4).map(({ value }) => value);
+  const ticks = valueTicks(Math.max(highest, ...near), base);
   const top = ticks.at(-1) ?? 1;
   const marks = ticks.map((tick) => ({ tick, text: mark(tick, ticks[1] ?? top) }));
   const x = (at: number) => ((at - start) / Math.max(1, end - start)) * 1000;
@@ -69,6 +74,13 @@ export function TimeChart({
             <li key={one.key} className="inline-flex items-center gap-1.5">
               <span aria-hidden="true" className={cx("size-2.5 rounded-[2px]", swatches[one.look])} />
               {one.label}
+            </li>
+          ))}
+          {limits.map(({ value, label: name }) => (
+            <li key={name} className="inline-flex items-center gap-1.5">
+              <span aria-hidden="true" className="w-4 border-t-2 border-dashed border-bad" />
+              {name} {format(value)}
+              {value > top && ", above this axis"}
             </li>
           ))}
         </ul>
@@ -86,13 +98,7 @@ export function TimeChart({
           ))}
         </div>
         <div className="relative h-36">
-          <svg
-            role="img"
-            aria-label={label}
-            viewBox="0 0 1000 100"
-            preserveAspectRatio="none"
-            className="absolute inset-0 size-full overflow-visible"
-          >
+          <Plot label={label} bars={bins.map((bin) => barOf(bin, { series, x, y, zone, format }))}>
             {ticks.map((tick) => (
               <line
                 key={tick}
@@ -104,8 +110,17 @@ export function TimeChart({
                 className={tick === 0 ? "stroke-line-strong" : "stroke-line"}
               />
             ))}
-            <Bars bars={bins.map((bin) => barOf(bin, { series, x, y, zone, format }))} />
-          </svg>
+          </Plot>
+          {limits
+            .filter(({ value }) => value <= top)
+            .map(({ value }) => (
+              <span
+                key={value}
+                aria-hidden="true"
+                className="pointer-events-none absolute inset-x-0 border-t-2 border-dashed border-bad"
+                style={{ top: `${rounded(y(value))}%` }}
+              />
+            ))}
         </div>
         <div aria-hidden="true" className="figures relative col-start-2 mt-1 h-4 overflow-hidden text-xs text-ink-2">
           {timeTicks(start, end, zone, 5)

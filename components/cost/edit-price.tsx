@@ -14,7 +14,7 @@ export function EditPrice(props: Omit<ComponentProps<typeof PriceForm>, "onClose
       aria-label={`${price ? "Change" : "Set"} the price of ${gpuType}`}
       dialog={(close) => <PriceForm {...props} onClose={close} />}
     >
-      {price ? "Change" : "Set"}
+      {price ? "Change price" : "Set price"}
     </DialogButton>
   );
 }

@@ -1,11 +1,11 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import type { FormEvent } from "react";
+import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
 import { formatPrice } from "#components/format.ts";
-import { Dialog } from "#components/ui/dialog.tsx";
+import { Confirm, Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useEdit } from "#components/use-edit.ts";
@@ -28,6 +28,26 @@ export default function PriceForm({
     ["amount", "basis"],
     price ? price.version : 0,
   );
+  const [isRemoving, setRemoving] = useState(false);
+  const remove = async () => {
+    const result = await api("DELETE", `/costs/prices/${gpuType}`, { version });
+    if (!result.ok) return result.error.message;
+    router.refresh();
+    return undefined;
+  };
+  if (isRemoving) {
+    return (
+      <Confirm
+        open
+        onOpenChange={onClose}
+        title={`Remove the price of ${gpuType}?`}
+        loses={`Hours of ${gpuType} cost nothing from now on, in this month and in every other that is not closed. Closed months stay as they are.`}
+        confirmLabel="Remove price"
+        pendingLabel="Removing"
+        act={remove}
+      />
+    );
+  }
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
@@ -63,7 +83,13 @@ export default function PriceForm({
           suffix={currency}
           error={fields.amount}
         />
-        <FormFooter error={error} pending={pending} onCancel={onClose} />
+        <FormFooter
+          error={error}
+          pending={pending}
+          onCancel={onClose}
+          save="Save price"
+          remove={price && { label: "Remove price", ask: () => setRemoving(true) }}
+        />
       </form>
     </Dialog>
   );

@@ -41,11 +41,12 @@ export function CancelReservation({
       title="Cancel the reservation"
       loses={`${from.userName ?? `Team ${teamName}`} loses ${formatAmount(from.milli)} ${from.gpuType} ${when}; the quota is all there is then. What runs goes on.`}
       confirmLabel={count === 1 ? "Cancel reservation" : `Cancel ${count} reservations`}
-      pendingLabel="Cancelling"
+      pendingLabel="Canceling"
+      dismissLabel="Keep reservation"
       act={async () => {
         const result = await api("DELETE", `/reservations/${from.id}?following=${withLater}`);
         if (!result.ok) return result.error.message;
-        toast(count === 1 ? "The reservation is cancelled." : `${count} reservations are cancelled.`);
+        toast(count === 1 ? "The reservation is canceled." : `${count} reservations are canceled.`);
         router.refresh();
         return undefined;
       }}

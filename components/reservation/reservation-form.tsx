@@ -83,7 +83,7 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
       open
       onOpenChange={onClose}
       title={teams.length === 1 ? `Reserve for ${only?.name}` : "Reserve"}
-      description="On top of the team's guarantee, for a time: a class, a deadline. It ends alone."
+      description="On top of the team's guarantee, for a time: a class, a deadline. It starts and ends automatically."
     >
       <form
         className="flex flex-col gap-4"
@@ -146,8 +146,10 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
             hint="What one person attaches: 0.5, or 40G"
             error={fields.unit}
           />
-          <TimeField label="From" name="startsAt" required error={fields.startsAt} />
-          <TimeField label="To" name="endsAt" required error={fields.endsAt} />
+          <div className="col-span-2 grid gap-4 sm:grid-cols-2">
+            <TimeField label="From" name="startsAt" required error={fields.startsAt} />
+            <TimeField label="To" name="endsAt" required error={fields.endsAt} />
+          </div>
           <Select
             label="Repeats"
             value={weekly ? "weekly" : "once"}

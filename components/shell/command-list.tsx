@@ -23,7 +23,7 @@ export default function CommandList({ destinations, onClose }: { destinations: D
     router.push(href);
   };
   return (
-    <Dialog open onOpenChange={onClose} title="Go to">
+    <Dialog open onOpenChange={onClose} title="Go to" hasEdits={false}>
       <Command label="Go to" shouldFilter={false} loop>
         <Command.Input
           autoFocus

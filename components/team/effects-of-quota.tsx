@@ -33,9 +33,11 @@ export function effectSentences(effects: QuotaEffects, gpuType: string, zone: st
   const { borrowedMilli, overLimitMilli, overCeiling, granted, takenBack, budget } = effects;
   const amount = (milli: number) => `${formatAmount(milli)} ${gpuType}`.trim();
   const sentences = [
-    effects.unallocatedMilli < 0
-      ? `guarantee ${amount(-effects.unallocatedMilli)} more than the ${formatAmount(effects.capacityMilli)} that there is`
-      : `leave ${amount(effects.unallocatedMilli)} of ${formatAmount(effects.capacityMilli)} guaranteed to nobody`,
+    effects.capacityMilli === 0
+      ? `grant nothing until a server with a GPU of type ${gpuType} joins: the pool has none`
+      : effects.unallocatedMilli < 0
+        ? `guarantee ${amount(-effects.unallocatedMilli)} more than the ${formatAmount(effects.capacityMilli)} that there is`
+        : `leave ${amount(effects.unallocatedMilli)} of ${formatAmount(effects.capacityMilli)} guaranteed to nobody`,
   ];
   for (const { who, teamName, milli } of granted)
     sentences.push(`grant ${amount(milli)} to ${who} (${teamName}) at once`);

@@ -1,12 +1,23 @@
 import { formatAmount } from "#components/format.ts";
 import { formatGuaranteed, type Guaranteed } from "#components/lease/guaranteed.ts";
 import { Meter } from "#components/ui/meter.tsx";
+import { RelativeTime } from "#components/ui/time.tsx";
 
-export type QuotaFigures = Guaranteed & { gpuType: string; limitMilli: number; usedMilli: number };
+export type QuotaFigures = Guaranteed & {
+  gpuType: string;
+  limitMilli: number;
+  usedMilli: number;
+  increases: readonly { limitMilli: number; endsAt: string }[];
+};
+
+/** The limit with the increases that hold now. */
+export const limitNow = ({ limitMilli, increases }: Pick<QuotaFigures, "limitMilli" | "increases">): number =>
+  increases.reduce((sum, increase) => sum + increase.limitMilli, limitMilli);
 
 /** One GPU type of a team in one bar: guaranteed, limit, used, borrowed, with the figures beneath. */
 export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "md" | "lg" }) {
-  const { gpuType, guaranteedMilli, guaranteedNowMilli, limitMilli, usedMilli } = quota;
+  const { gpuType, guaranteedMilli, guaranteedNowMilli, increases, usedMilli } = quota;
+  const limitMilli = limitNow(quota);
   const borrowed = Math.max(0, usedMilli - guaranteedNowMilli);
   // Whether anybody borrows it is another figure: what was lent stands under Usage.
   const left = Math.max(0, guaranteedNowMilli - usedMilli);
@@ -41,7 +52,15 @@ export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "
             <Part name="guaranteed now" value={formatAmount(guaranteedNowMilli)} />
           )}
           <Part name="limit" value={formatAmount(limitMilli)} swatch="border border-line-strong bg-sunken" />
-          <Part name="left to others" value={formatAmount(left)} />
+          {increases.map(({ limitMilli: more, endsAt }) => (
+            <div key={`${more} ${endsAt}`} className="flex items-center gap-1.5">
+              <dt className="text-ink-2">of it for a time</dt>
+              <dd className="font-medium">
+                {formatAmount(more)}, ends <RelativeTime at={endsAt} />
+              </dd>
+            </div>
+          ))}
+          <Part name="unused guarantee, lent to others" value={formatAmount(left)} />
         </dl>
       )}
     </div>

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { screen, within } from "@testing-library/react";
 import { expect, it, vi } from "vitest";
-import { button, show } from "#components/testing.tsx";
+import { button, Refusal, show } from "#components/testing.tsx";
 import type { QuotaEffects, QuotaView } from "#server/contracts/team.ts";
 import QuotaForm from "./quota-form.tsx";
 
@@ -9,6 +9,7 @@ vi.mock("next/navigation", () => ({ useRouter: () => ({ refresh: () => undefined
 
 const quota: QuotaView = {
   ...{ gpuType: "soft", guaranteedMilli: 500, guaranteedNowMilli: 500, limitMilli: 1000, usedMilli: 0, version: 7 },
+  increases: [],
   ...{ weight: 1, priority: 0, personMilli: null, largestMilli: null, budgetMilliHours: null },
 };
 const effects: QuotaEffects = {
@@ -54,4 +55,38 @@ it("saves a quota in the units of the API with the version that was edited", asy
   expect(calls.filter(({ method }) => method === "PUT")).toMatchObject([
     { path: "/teams/team-1/quotas/soft", body: { guaranteedMilli: 500, limitMilli: 750, version: 7 } },
   ]);
+});
+
+it("offers the pool's types, warns of one that the pool does not have, and says so in what saving would do", async () => {
+  const { person, calls } = show(
+    <QuotaForm teamId="team-1" teamName="demo" types={["h200", "soft"]} onClose={() => undefined} />,
+    ({ path }) => (path.includes("sofft") ? { ...effects, capacityMilli: 0 } : effects),
+  );
+  const type = screen.getByLabelText<HTMLSelectElement>("GPU type");
+  expect([...type.options].map(({ text }) => text)).toEqual(["h200", "soft", "Another type, not in the pool yet"]);
+  await person.selectOptions(type, "soft");
+  await person.click(button("Save quota"));
+  expect(calls.at(-1)).toMatchObject({ method: "PUT", path: "/teams/team-1/quotas/soft" });
+  await person.selectOptions(type, "Another type, not in the pool yet");
+  expect(screen.getByText(/The pool has no GPU of this type/)).toBeTruthy();
+  await person.type(screen.getByLabelText("Name of the GPU type"), "sofft");
+  expect(await screen.findByText(/grant nothing until a server with a GPU of type sofft joins/)).toBeTruthy();
+});
+
+it("removes the quota after it was asked, and shows why not when that is refused", async () => {
+  const onClose = vi.fn();
+  let refusal: Refusal | undefined = new Refusal("conflict", "Team demo still holds 1 soft lease.");
+  const { person, calls } = show(
+    <QuotaForm teamId="team-1" teamName="demo" quota={quota} onClose={onClose} />,
+    ({ body }) => refusal ?? preview(body),
+  );
+  await person.click(button("Remove quota"));
+  expect(calls).toEqual([]);
+  await person.click(button("Remove quota"));
+  expect(await screen.findByText("Team demo still holds 1 soft lease.")).toBeTruthy();
+  expect(onClose).not.toHaveBeenCalled();
+  refusal = undefined;
+  await person.click(button("Remove quota"));
+  expect(onClose).toHaveBeenCalled();
+  expect(calls.at(-1)).toMatchObject({ method: "DELETE", path: "/teams/team-1/quotas/soft", body: { version: 7 } });
 });

@@ -1,14 +1,15 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import type { FormEvent } from "react";
+import { type FormEvent, useRef, useState } from "react";
 import { api } from "#components/api.ts";
 import { formMilli, formText } from "#components/form-text.ts";
 import { formatAmount } from "#components/format.ts";
-import { Dialog } from "#components/ui/dialog.tsx";
+import { Confirm, Dialog } from "#components/ui/dialog.tsx";
 import { Field } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { GpuField } from "#components/ui/gpu-field.tsx";
+import { GpuTypeField } from "#components/ui/gpu-type-field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useEdit } from "#components/use-edit.ts";
 import { usePreview } from "#components/use-preview.ts";
@@ -37,15 +38,20 @@ export default function QuotaForm({
   teamId,
   teamName,
   quota,
+  types = [],
   onClose,
 }: {
   teamId: string;
   teamName: string;
   quota?: QuotaView;
+  /** Without a quota to edit: the pool's types that the team has none for. */
+  types?: readonly string[];
   onClose: () => void;
 }) {
   const router = useRouter();
   const toast = useToast();
+  const [gpuType, setGpuType] = useState(quota?.gpuType ?? types[0] ?? "");
+  const [isRemoving, setRemoving] = useState(false);
   const { pending, error, fields, run, fail, version } = useEdit<TeamView>(
     [
       ...(quota ? [] : ["gpuType"]),
@@ -60,25 +66,43 @@ export default function QuotaForm({
     quota?.version ?? 0,
   );
   const { preview: effects, ask } = usePreview<QuotaEffects>();
-  const askEffects = (form: HTMLFormElement) => {
+  const form = useRef<HTMLFormElement>(null);
+  const askEffects = (ofType = gpuType) => {
     ask(() => {
-      const data = new FormData(form);
-      const gpuType = quota?.gpuType ?? formText(data, "gpuType").trim();
-      if (!form.checkValidity() || !GPU_TYPE.test(gpuType)) return undefined;
-      return api("POST", `/teams/${teamId}/quotas/${gpuType}/preview`, readQuota(data));
+      if (!form.current?.checkValidity() || !GPU_TYPE.test(ofType)) return undefined;
+      return api("POST", `/teams/${teamId}/quotas/${ofType}/preview`, readQuota(new FormData(form.current)));
     });
   };
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    const gpuType = quota?.gpuType ?? formText(form, "gpuType").trim();
-    if (!GPU_TYPE.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
-    const saved = await run(() => api("PUT", `/teams/${teamId}/quotas/${gpuType}`, { ...readQuota(form), version }));
+    const typed = readQuota(new FormData(event.currentTarget));
+    if (!GPU_TYPE.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.", "gpuType");
+    const saved = await run(() => api("PUT", `/teams/${teamId}/quotas/${gpuType}`, { ...typed, version }));
     if (!saved) return;
     onClose();
     toast(`The quota of ${teamName} for ${gpuType} is saved.`);
     router.refresh();
   };
+  const remove = async () => {
+    const result = await api("DELETE", `/teams/${teamId}/quotas/${gpuType}`, { version });
+    if (!result.ok) return result.error.message;
+    toast(`${teamName} has no quota for ${gpuType} any more.`);
+    router.refresh();
+    return undefined;
+  };
+  if (isRemoving) {
+    return (
+      <Confirm
+        open
+        onOpenChange={onClose}
+        title={`Remove the ${gpuType} quota of ${teamName}?`}
+        loses={`The team can borrow no ${gpuType} any more. Its calendar, reservations and requests for this type are removed, too. What it used stays in the accounts.`}
+        confirmLabel="Remove quota"
+        pendingLabel="Removing"
+        act={remove}
+      />
+    );
+  }
   const bound = { required: false, min: 0.001 };
   const inGpus = (milli: number | null | undefined) => (milli === null || milli === undefined ? "" : milli / 1000);
   return (
@@ -93,17 +117,19 @@ export default function QuotaForm({
       }
     >
       <form
+        ref={form}
         className="flex flex-col gap-4"
         onSubmit={(event) => void submit(event)}
-        onInput={(event) => askEffects(event.currentTarget)}
+        onInput={() => askEffects()}
       >
         {!quota && (
-          <Field
-            label="GPU type"
-            name="gpuType"
-            required
-            maxLength={32}
-            hint="As the pool names it, for example soft or h200"
+          <GpuTypeField
+            types={types}
+            value={gpuType}
+            onChange={(next) => {
+              setGpuType(next);
+              askEffects(next);
+            }}
             error={fields.gpuType}
           />
         )}
@@ -172,8 +198,14 @@ export default function QuotaForm({
             error={fields.budgetMilliHours}
           />
         </div>
-        <EffectsOfQuota effects={effects} gpuType={quota?.gpuType} />
-        <FormFooter error={error} pending={pending} onCancel={onClose} save="Save quota" />
+        <EffectsOfQuota effects={effects} gpuType={gpuType} />
+        <FormFooter
+          error={error}
+          pending={pending}
+          onCancel={onClose}
+          save="Save quota"
+          remove={quota && { label: "Remove quota", ask: () => setRemoving(true) }}
+        />
       </form>
     </Dialog>
   );

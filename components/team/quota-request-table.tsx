@@ -11,18 +11,26 @@ import { RelativeTime } from "#components/ui/time.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { QuotaRequestView } from "#server/contracts/sharing.ts";
 
-type Row = QuotaRequestView & { who: string };
+import { EndIncrease } from "./end-increase.tsx";
+
+type Row = QuotaRequestView & {
+  who: string;
+  /** Shown where the quota with this increase would be more than the pool has. */
+  beyondPool?: string | undefined;
+};
 
 /** Requests for more of a team; whoever decides them does it here. */
 export function QuotaRequestTable({ requests, mayDecide }: { requests: Row[]; mayDecide: boolean }) {
   const router = useRouter();
   const toast = useToast();
   const [deciding, setDeciding] = useState<string>();
+  const [ending, setEnding] = useState<Row>();
   const decide = async (id: string, approve: boolean) => {
     setDeciding(id);
     const result = await api("POST", `/quota-requests/${id}/decide`, { approve });
     setDeciding(undefined);
-    if (!result.ok) toast(result.error.message, "bad");
+    if (result.ok) toast(`The request is ${approve ? "approved" : "refused"}.`);
+    else toast(result.error.message, "bad");
     router.refresh();
   };
   const columns: Column<Row>[] = [
@@ -32,7 +40,12 @@ export function QuotaRequestTable({ requests, mayDecide }: { requests: Row[]; ma
       header: "More",
       align: "right",
       sort: (row) => row.limitMilli,
-      cell: (row) => `${formatAmount(row.limitMilli)} ${row.gpuType}`,
+      cell: (row) => (
+        <>
+          {formatAmount(row.limitMilli)} {row.gpuType}
+          {row.beyondPool !== undefined && <p className="text-sm text-warn">{row.beyondPool}</p>}
+        </>
+      ),
     },
     { id: "reason", header: "What for", from: "sm", cell: (row) => row.reason },
     {
@@ -67,7 +80,11 @@ export function QuotaRequestTable({ requests, mayDecide }: { requests: Row[]; ma
             quiet: true,
             align: "right" as const,
             cell: (row: Row) =>
-              row.state === "asked" && (
+              row.state === "approved" ? (
+                <Button size="sm" onClick={() => setEnding(row)} aria-label={`End the increase of ${row.who}`}>
+                  End early
+                </Button>
+              ) : row.state === "asked" ? (
                 <span className="inline-flex flex-wrap justify-end gap-2">
                   <Button
                     size="sm"
@@ -86,10 +103,15 @@ export function QuotaRequestTable({ requests, mayDecide }: { requests: Row[]; ma
                     Refuse
                   </Button>
                 </span>
-              ),
+              ) : null,
           },
         ]
       : []),
   ];
-  return <DataTable caption="Requests for more" rows={requests} columns={columns} rowKey={(row) => row.id} />;
+  return (
+    <>
+      <DataTable caption="Requests for more" rows={requests} columns={columns} rowKey={(row) => row.id} />
+      {ending && <EndIncrease request={ending} onClose={() => setEnding(undefined)} />}
+    </>
+  );
 }

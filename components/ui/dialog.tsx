@@ -5,9 +5,13 @@ import { Dialog as Radix } from "radix-ui";
 import { type ReactNode, useLayoutEffect, useRef, useState } from "react";
 import { cx } from "#components/format.ts";
 import { Button, IconButton } from "./button.tsx";
-import { FormError } from "./field.tsx";
+import { Field, FormError } from "./field.tsx";
+import { DialogEdits, useEdits } from "./unsaved.ts";
 
-/** A window above the page. Focus stays in it, Escape closes it, and goes back to where it was opened. */
+/**
+ * A window above the page. Focus stays in it, Escape closes it, and goes back to where it was opened. With unsaved
+ * changes Escape, the close button and a click beside it ask first; a form's own Cancel says what it does.
+ */
 export function Dialog({
   open,
   onOpenChange,
@@ -15,6 +19,7 @@ export function Dialog({
   description,
   children,
   wide,
+  hasEdits = true,
 }: {
   open: boolean;
   onOpenChange: (open: boolean) => void;
@@ -22,18 +27,34 @@ export function Dialog({
   description?: ReactNode;
   children: ReactNode;
   wide?: boolean;
+  /** Whether what is typed in it is worth a question before it is dropped. */
+  hasEdits?: boolean;
 }) {
+  const edits = useEdits();
+  const [asking, setAsking] = useState(false);
+  if (asking && !open) setAsking(false);
+  const change = (next: boolean) => {
+    const asks = !next && hasEdits && edits.areUnsaved();
+    // A second Escape answers the question like "Keep editing".
+    setAsking(asks && !asking);
+    if (!asks) onOpenChange(next);
+  };
+  const discard = () => {
+    setAsking(false);
+    onOpenChange(false);
+  };
   // Radix knows the opener of its own triggers only, and tells of nothing where a field takes the focus for itself.
   const opener = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
     if (open) opener.current = openerNow();
   }, [open]);
   return (
-    <Radix.Root open={open} onOpenChange={onOpenChange}>
+    <Radix.Root open={open} onOpenChange={change}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-scrim" />
         <Radix.Content
           {...(description ? {} : { "aria-describedby": undefined })}
+          {...edits.listeners}
           onCloseAutoFocus={(event) => {
             event.preventDefault();
             opener.current?.focus();
@@ -57,10 +78,32 @@ export function Dialog({
               <div className="mt-1 text-base text-ink-2">{description}</div>
             </Radix.Description>
           )}
-          <div className="mt-4">{children}</div>
+          <div className="mt-4">
+            <DialogEdits value={edits.mark}>{children}</DialogEdits>
+          </div>
+          {asking && <AskToDiscard onKeep={() => setAsking(false)} onDiscard={discard} />}
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>
+  );
+}
+
+function AskToDiscard({ onKeep, onDiscard }: { onKeep: () => void; onDiscard: () => void }) {
+  return (
+    <div
+      role="alert"
+      className="sticky bottom-0 mt-4 flex flex-wrap items-center justify-between gap-2 rounded-md border border-line-strong bg-raised px-3 py-2"
+    >
+      <p className="font-medium">Discard your changes?</p>
+      <div className="flex gap-2">
+        <Button size="sm" autoFocus onClick={onKeep}>
+          Keep editing
+        </Button>
+        <Button size="sm" variant="danger" onClick={onDiscard}>
+          Discard
+        </Button>
+      </div>
+    </div>
   );
 }
 
@@ -74,7 +117,7 @@ function openerNow(): HTMLElement | null {
 
 /**
  * Asks before something is lost: `loses` names it. `act` returns the server's sentence when it was refused,
- * and the window stays open with it.
+ * and the window stays open with it. `typed`: what has to be typed first, where what is lost does not come back.
  */
 export function Confirm({
   open,
@@ -83,8 +126,10 @@ export function Confirm({
   loses,
   confirmLabel,
   pendingLabel,
+  dismissLabel = "Cancel",
   act,
   children,
+  typed,
   danger = true,
 }: {
   open: boolean;
@@ -93,30 +138,33 @@ export function Confirm({
   loses: ReactNode;
   confirmLabel: string;
   pendingLabel: string;
+  /** Another word than "Cancel", where the act itself is a cancellation. */
+  dismissLabel?: string;
   act: () => Promise<string | undefined>;
   children?: ReactNode;
+  typed?: string;
   danger?: boolean;
 }) {
+  const [written, setWritten] = useState("");
   const [pending, setPending] = useState(false);
   const [error, setError] = useState<string>();
+  const isConfirmed = typed === undefined || written.trim() === typed;
+  const close = () => {
+    setError(undefined);
+    setWritten("");
+    onOpenChange(false);
+  };
   const confirm = async () => {
+    if (!isConfirmed) return;
     setPending(true);
     setError(undefined);
     const refused = await act();
     setPending(false);
     if (refused) setError(refused);
-    else onOpenChange(false);
+    else close();
   };
   return (
-    <Dialog
-      open={open}
-      onOpenChange={(next) => {
-        setError(undefined);
-        onOpenChange(next);
-      }}
-      title={title}
-      description={loses}
-    >
+    <Dialog open={open} onOpenChange={close} title={title} description={loses} hasEdits={children !== undefined}>
       <form
         className="flex flex-col gap-4"
         onSubmit={(event) => {
@@ -125,10 +173,25 @@ export function Confirm({
         }}
       >
         {children}
+        {typed !== undefined && (
+          <Field
+            label={`Type "${typed}" to confirm`}
+            autoComplete="off"
+            spellCheck={false}
+            value={written}
+            onChange={(event) => setWritten(event.currentTarget.value)}
+          />
+        )}
         <FormError>{error}</FormError>
         <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={() => onOpenChange(false)}>Cancel</Button>
-          <Button type="submit" variant={danger ? "danger" : "primary"} pending={pending} pendingLabel={pendingLabel}>
+          <Button onClick={close}>{dismissLabel}</Button>
+          <Button
+            type="submit"
+            variant={danger ? "danger" : "primary"}
+            disabled={!isConfirmed}
+            pending={pending}
+            pendingLabel={pendingLabel}
+          >
             {confirmLabel}
           </Button>
         </div>

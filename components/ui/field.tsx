@@ -6,6 +6,7 @@ import {
   type SelectHTMLAttributes,
   type TextareaHTMLAttributes,
   useId,
+  useState,
 } from "react";
 import { cx } from "#components/format.ts";
 
@@ -38,6 +39,14 @@ function Frame({ id, label, hint, error, className, children }: Shell & { id: st
   );
 }
 
+/** The server's sentence about a field, until somebody corrects it. */
+function useErrorUntilEdited(error: string | undefined) {
+  const [corrected, setCorrected] = useState<string>();
+  // Sent again, the form has no errors for a moment: the same sentence then counts anew.
+  if (error === undefined && corrected !== undefined) setCorrected(undefined);
+  return { shown: error === corrected ? undefined : error, correct: () => setCorrected(error) };
+}
+
 function described(id: string, hint: unknown, error: unknown): string | undefined {
   return [hint ? `${id}-hint` : null, error ? `${id}-error` : null].filter(Boolean).join(" ") || undefined;
 }
@@ -49,17 +58,23 @@ export function Field({
   error,
   className,
   suffix,
+  onInput,
   ...rest
 }: InputHTMLAttributes<HTMLInputElement> & Shell & { suffix?: string }) {
   const id = useId();
+  const { shown, correct } = useErrorUntilEdited(error);
   return (
-    <Frame id={id} label={label} hint={hint} error={error} className={className}>
+    <Frame id={id} label={label} hint={hint} error={shown} className={className}>
       <div className="relative">
         <input
           {...rest}
           id={id}
-          aria-invalid={error ? true : undefined}
-          aria-describedby={described(id, hint, error)}
+          onInput={(event) => {
+            correct();
+            onInput?.(event);
+          }}
+          aria-invalid={shown ? true : undefined}
+          aria-describedby={described(id, hint, shown)}
           className={cx(control, "h-9", suffix && "pr-14")}
         />
         {suffix && (
@@ -79,16 +94,22 @@ export function Select({
   error,
   className,
   children,
+  onInput,
   ...rest
 }: SelectHTMLAttributes<HTMLSelectElement> & Shell) {
   const id = useId();
+  const { shown, correct } = useErrorUntilEdited(error);
   return (
-    <Frame id={id} label={label} hint={hint} error={error} className={className}>
+    <Frame id={id} label={label} hint={hint} error={shown} className={className}>
       <select
         {...rest}
         id={id}
-        aria-invalid={error ? true : undefined}
-        aria-describedby={described(id, hint, error)}
+        onInput={(event) => {
+          correct();
+          onInput?.(event);
+        }}
+        aria-invalid={shown ? true : undefined}
+        aria-describedby={described(id, hint, shown)}
         className={cx(control, "h-9 pr-1")}
       >
         {children}
@@ -103,17 +124,23 @@ export function TextArea({
   hint,
   error,
   className,
+  onInput,
   ...rest
 }: TextareaHTMLAttributes<HTMLTextAreaElement> & Shell) {
   const id = useId();
+  const { shown, correct } = useErrorUntilEdited(error);
   return (
-    <Frame id={id} label={label} hint={hint} error={error} className={className}>
+    <Frame id={id} label={label} hint={hint} error={shown} className={className}>
       <textarea
         rows={2}
         {...rest}
         id={id}
-        aria-invalid={error ? true : undefined}
-        aria-describedby={described(id, hint, error)}
+        onInput={(event) => {
+          correct();
+          onInput?.(event);
+        }}
+        aria-invalid={shown ? true : undefined}
+        aria-describedby={described(id, hint, shown)}
         className={cx(control, "py-1.5")}
       />
     </Frame>

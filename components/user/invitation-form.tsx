@@ -2,7 +2,7 @@
 
 import { useRouter } from "next/navigation";
 import { type FormEvent, useState } from "react";
-import { api } from "#components/api.ts";
+import { type ApiError, api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
 import { formatExact } from "#components/format.ts";
 import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
@@ -14,6 +14,17 @@ import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { InviteOutput } from "#server/contracts/user.ts";
+
+/** Somebody who has an account already; `deactivated` is the id of one that is closed. */
+type Known = { email: string; teamId: string; role: string; deactivated?: string };
+
+/** Whose account stands in the way of an invitation, where this reader can act on it. */
+function accountOf({ code, fields, detail }: ApiError, asked: Known): Known | undefined {
+  if (code !== "conflict" || !fields.email) return undefined;
+  const id = typeof detail === "object" && detail !== null && "deactivated" in detail ? detail.deactivated : undefined;
+  if (typeof id === "string") return { ...asked, deactivated: id };
+  return fields.email.includes("Add them to the team") ? asked : undefined;
+}
 
 /** Invites a person into a team; the link is shown once, to be sent by whatever way one trusts. */
 export default function InvitationForm({
@@ -28,7 +39,7 @@ export default function InvitationForm({
   const zone = useTimeZone();
   const [made, setMade] = useState<InviteOutput & { email: string }>();
   // Whoever has an account needs no link.
-  const [known, setKnown] = useState<{ email: string; teamId: string; role: string }>();
+  const [known, setKnown] = useState<Known>();
   const { pending, error, fields, run, fail } = useSubmit<InviteOutput>(["email", "teamId", "role"]);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -36,7 +47,7 @@ export default function InvitationForm({
     const asked = { email: formText(form, "email"), teamId: formText(form, "teamId"), role: formText(form, "role") };
     const link = await run(async () => {
       const answer = await api<InviteOutput>("POST", "/invitations", asked);
-      setKnown(!answer.ok && answer.error.code === "conflict" && answer.error.fields.email ? asked : undefined);
+      setKnown(answer.ok ? undefined : accountOf(answer.error, asked));
       return answer;
     });
     if (!link) return;
@@ -44,7 +55,18 @@ export default function InvitationForm({
     router.refresh();
   };
   const nameOf = (teamId: string) => teams.find(({ id }) => id === teamId)?.name ?? "the team";
-  const add = async ({ teamId, ...member }: { email: string; teamId: string; role: string }) => {
+  const reactivate = async (id: string, email: string) => {
+    const result = await api("POST", `/users/${id}/reactivate`);
+    if (!result.ok) {
+      fail(result.error.message);
+      return;
+    }
+    toast(`${email} may sign in again.`);
+    router.refresh();
+    onClose();
+  };
+  const add = async ({ teamId, email, role }: Known) => {
+    const member = { email, role };
     const result = await api("POST", `/teams/${teamId}/members`, member);
     if (!result.ok) {
       fail(result.error.message);
@@ -83,7 +105,12 @@ export default function InvitationForm({
               <option value="lead">team lead</option>
             </Select>
           </div>
-          {known && (
+          {known?.deactivated && (
+            <Button onClick={() => void reactivate(known.deactivated ?? "", known.email)}>
+              Reactivate {known.email}
+            </Button>
+          )}
+          {known && known.deactivated === undefined && (
             <Button onClick={() => void add(known)}>
               Add {known.email} to {nameOf(known.teamId)}
             </Button>

@@ -13,14 +13,14 @@ import type { UserView } from "#server/contracts/user.ts";
 
 const PasswordLinkDialog = lazy(() => import("./password-link.tsx"));
 
-type Deed = "admin" | "keep" | "password" | "deactivate";
+type Deed = "admin" | "keep" | "unlink" | "password" | "deactivate";
 
-/** Make an admin, take that back, give a link for a new password, close the account, open it again. */
+/** Make an admin, take that back, remove the link to the provider, give a link for a new password, close the account, open it again. */
 export function PersonActions({ person }: { person: UserView }) {
   const router = useRouter();
   const toast = useToast();
   const [asking, setAsking] = useState<Deed>();
-  const call = async (method: "POST" | "PUT", deed: string, done: string, body?: object) => {
+  const call = async (method: "POST" | "PUT" | "DELETE", deed: string, done: string, body?: object) => {
     const result = await api(method, `/users/${person.id}/${deed}`, body);
     router.refresh();
     if (!result.ok) return result.error.message;
@@ -50,6 +50,7 @@ export function PersonActions({ person }: { person: UserView }) {
           </MenuItem>
         )}
         {person.adminByGroup && <MenuItem onSelect={() => setAsking("keep")}>Keep as an admin</MenuItem>}
+        {person.byProvider && <MenuItem onSelect={() => setAsking("unlink")}>Remove link</MenuItem>}
         {hasPassword(person) && <MenuItem onSelect={() => setAsking("password")}>New password</MenuItem>}
         {person.disabled ? (
           <MenuItem onSelect={() => void reactivate()}>Reactivate</MenuItem>
@@ -84,6 +85,14 @@ export function PersonActions({ person }: { person: UserView }) {
         pendingLabel="Saving"
         danger={false}
         act={() => call("PUT", "admin", `${person.name} stays an admin.`, { isAdmin: true })}
+      />
+      <Confirm
+        {...place("unlink")}
+        title={`Remove ${person.name}'s link to the identity provider?`}
+        loses={`For a person whom the provider knows by a new subject, as after the provider was replaced. The next sign-in that the provider verifies for ${person.email} gets this account. That sign-in ends open sessions and access tokens. Teams, workspaces and files stay.`}
+        confirmLabel="Remove link"
+        pendingLabel="Removing"
+        act={() => call("DELETE", "oidc-link", `${person.name} is linked again at the next sign-in.`)}
       />
       {asking === "password" && (
         <Suspense>

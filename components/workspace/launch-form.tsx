@@ -90,9 +90,9 @@ export function LaunchForm({
   const [chosen, setChosen] = useState<ReadonlySet<string>>(() => new Set(initial.datasets));
   const [gpuPolicy, setGpuPolicy] = useState<GpuPolicy>("ask");
   const team = teams.find((each) => each.id === teamId);
-  const [wantedType, setWantedType] = useState(initial.gpuType ?? team?.types[0]?.gpuType ?? "soft");
-  const type = team?.types.find((each) => each.gpuType === wantedType) ?? team?.types[0];
-  const gpuType = type?.gpuType ?? "soft";
+  const [wantedType, setWantedType] = useState(() => chosenType(team?.types ?? [], initial.gpuType)?.gpuType);
+  const type = chosenType(team?.types ?? [], wantedType);
+  const gpuType = type?.gpuType;
   const offered = images.filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
   const environment = offered.find((each) => each.name === wantedImage) ?? offered[0];
   const image = environment?.name ?? "";
@@ -190,14 +190,16 @@ export function LaunchForm({
           />
           <Select
             label="GPU type"
-            value={gpuType}
+            value={gpuType ?? ""}
             onChange={(event) => setWantedType(event.target.value)}
             hint={gpuType === "soft" ? "The software GPU: correct, not fast; PyTorch needs a real GPU" : undefined}
             error={fields.gpuType}
           >
-            {(team?.types.length ? team.types : [{ gpuType: "soft" }]).map((each) => (
+            {gpuType === undefined && <option value="">None that can be borrowed now</option>}
+            {team?.types.map((each) => (
               <option key={each.gpuType} value={each.gpuType}>
                 {each.gpuType}
+                {each.limitMilli === 0 ? " (limit 0)" : each.capacityMilli === 0 ? " (no GPU is up)" : ""}
               </option>
             ))}
           </Select>
@@ -237,7 +239,11 @@ export function LaunchForm({
           </div>
           <div className="border-t border-line pt-3">
             <p className="text-sm text-ink-2">Free now</p>
-            {type ? <FreeNow type={type} wanted={part ?? 0} /> : <p>No quota yet</p>}
+            {type ? (
+              <FreeNow type={type} wanted={part ?? 0} />
+            ) : (
+              <p>{team?.types.length ? "No GPU that the team may borrow is up" : "No quota yet"}</p>
+            )}
           </div>
           {type && gpuPolicy !== "never" && (
             <div className="border-t border-line pt-3">
@@ -286,6 +292,15 @@ export function LaunchForm({
       </aside>
     </form>
   );
+}
+
+/**
+ * What was chosen, as long as the team has it; else the first type of which the team may borrow and a GPU is up. Another
+ * one is only somebody's own choice: a workspace would wait for it for good.
+ */
+function chosenType(types: readonly TeamType[], wanted: string | undefined): TeamType | undefined {
+  const chosen = types.find(({ gpuType }) => gpuType === wanted);
+  return chosen ?? types.find(({ limitMilli, capacityMilli }) => limitMilli > 0 && capacityMilli > 0);
 }
 
 /** A sentence when the chosen size has less than the environment should have. */

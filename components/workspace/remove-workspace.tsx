@@ -3,6 +3,7 @@
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { api } from "#components/api.ts";
+import { plural } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Confirm } from "#components/ui/dialog.tsx";
 import { useToast } from "#components/ui/toast.tsx";
@@ -21,10 +22,13 @@ export function RemoveWorkspaceDialog({
 }) {
   const router = useRouter();
   const toast = useToast();
+  const days = workspace.filesKeptDays;
   const remove = async () => {
     const result = await api("DELETE", `/workspaces/${workspace.id}`);
     if (!result.ok) return result.error.message;
-    toast(`${workspace.name} is being removed.`);
+    toast(
+      days > 0 ? `${workspace.name} is removed. Restore it from the list "Removed".` : `${workspace.name} is removed.`,
+    );
     router.push("/workspaces");
     router.refresh();
     return undefined;
@@ -36,12 +40,15 @@ export function RemoveWorkspaceDialog({
       title={`Remove ${workspace.name}?`}
       loses={
         <>
-          All of its files and installed packages are deleted, and its notebooks end. {leaseLoss(workspace)}This cannot
-          be undone.
+          Its notebooks end. {leaseLoss(workspace)}
+          {days > 0
+            ? `Files and installed packages are kept for ${plural(days, "day")}: until then it can be restored.`
+            : "All of its files and installed packages are deleted. This cannot be undone."}
         </>
       }
       confirmLabel="Remove workspace"
       pendingLabel="Removing"
+      typed={workspace.name}
       act={remove}
     />
   );

@@ -30,6 +30,7 @@ export function aWorkspace(own: Partial<WorkspaceView>): WorkspaceView {
     ownIdleSeconds: null,
     stopsAt: null,
     movesAt: null,
+    filesKeptDays: 7,
     leases: [],
     versions: { gpuPolicy: 1, idleLimit: 1, size: 1 },
     can: {

@@ -3,7 +3,7 @@ import { type Bin, TimeChart } from "#components/chart/time-chart.tsx";
 import { cx, formatAmount, formatBytes, formatCores, formatMark } from "#components/format.ts";
 import { Link } from "#components/ui/link.tsx";
 import { Card, Section } from "#components/ui/page.tsx";
-import type { WorkspaceSamples } from "#server/contracts/workspace.ts";
+import type { WorkspaceSamples, WorkspaceView } from "#server/contracts/workspace.ts";
 import { SampleTable } from "./sample-table.tsx";
 
 const RANGES = [
@@ -19,6 +19,7 @@ export function UsageCharts({
   base,
   csv,
   zone,
+  size,
 }: {
   chart: WorkspaceSamples;
   minutes: number;
@@ -26,7 +27,11 @@ export function UsageCharts({
   /** The figures as a file. */
   csv: string;
   zone: string;
+  /** What the workspace runs with; null: its launcher's own limit. */
+  size: WorkspaceView["size"];
 }) {
+  const given = size && (size.runsWith ?? size);
+  const limit = (value: number | undefined) => (value === undefined ? [] : [{ value, label: "limit" }]);
   const width = Math.max(30_000, (minutes * 60_000) / 240);
   const bins = <T extends { at: string }>(points: T[], values: (point: T) => Bin["values"]): Bin[] =>
     points.map((point) => ({
@@ -73,6 +78,7 @@ export function UsageCharts({
               bins={bins(chart.samples, ({ cpuMilli }) => ({ cpuMilli }))}
               // A workspace at rest is no mountain.
               highest={100}
+              limits={limit(given?.cpuMilli)}
               format={formatCores}
               mark={(milli, step) => `${formatMark(milli / 1000, step / 1000)} cores`}
             />
@@ -84,6 +90,7 @@ export function UsageCharts({
               label={`Memory over the last ${minutes} minutes`}
               series={[{ key: "memoryBytes", label: "Memory", look: "used" }]}
               bins={bins(chart.samples, ({ memoryBytes }) => ({ memoryBytes }))}
+              limits={limit(given?.memoryBytes)}
               format={formatBytes}
               base={1024}
             />

@@ -13,6 +13,7 @@ import { leaseLoss } from "./lease-loss.ts";
 import { openWorkspace } from "./open-workspace.ts";
 import { RemoveWorkspaceDialog } from "./remove-workspace.tsx";
 
+const RenameWorkspaceDialog = lazy(() => import("./rename-workspace.tsx"));
 const DuplicateWorkspaceDialog = lazy(() => import("./duplicate-workspace.tsx"));
 
 /** What ends the notebooks of a workspace, in words. */
@@ -21,12 +22,12 @@ const CHANGES = {
   restart: { verb: "Restart", pending: "Restarting", keeps: "stay; changed variables take effect." },
 };
 
-/** Open, start, stop, restart, duplicate and remove, as far as the person may and the state allows. */
+/** Open, start, stop, restart, rename, duplicate and remove, as far as the person may and the state allows. */
 export function WorkspaceActions({ workspace, size = "sm" }: { workspace: WorkspaceView; size?: "sm" | "md" }) {
   const router = useRouter();
   const toast = useToast();
   const [pending, setPending] = useState<"open" | "start">();
-  const [asking, setAsking] = useState<"stop" | "restart" | "duplicate" | "remove">();
+  const [asking, setAsking] = useState<"stop" | "restart" | "rename" | "duplicate" | "remove">();
   const { id, name, can, desired, observed } = workspace;
 
   const open = async () => {
@@ -86,6 +87,7 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
         >
           {can.stop && <MenuItem onSelect={() => setAsking("stop")}>Stop</MenuItem>}
           {can.restart && <MenuItem onSelect={() => setAsking("restart")}>Restart</MenuItem>}
+          {can.change && <MenuItem onSelect={() => setAsking("rename")}>Rename</MenuItem>}
           {can.duplicate && <MenuItem onSelect={() => setAsking("duplicate")}>Duplicate</MenuItem>}
           {can.remove && (
             <MenuItem danger onSelect={() => setAsking("remove")}>
@@ -110,6 +112,11 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
           pendingLabel={CHANGES[asking].pending}
           act={() => change(asking)}
         />
+      )}
+      {asking === "rename" && (
+        <Suspense>
+          <RenameWorkspaceDialog workspace={workspace} onClose={close} />
+        </Suspense>
       )}
       {asking === "duplicate" && (
         <Suspense>

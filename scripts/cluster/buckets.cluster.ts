@@ -102,7 +102,7 @@ except OSError as error:
   };
   expect(await mounts()).toBe(true);
   await remove(installation.world.member.ctx, { id });
-  await installation.observed(id, "removed");
+  await installation.observed(id, "stopped");
   await expect.poll(mounts, { timeout: 120_000 }).toBe(false);
   expect(await readFile(path.join(buckets, "measured", "numbers.txt"), "utf8")).toBe("1 2 3");
 });

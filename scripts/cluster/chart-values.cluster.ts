@@ -408,6 +408,7 @@ it("refuses values that it does not know", async () => {
   await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");
   await expect(template({ ...values, gpud: { updateAfterSeconds: -1 } })).rejects.toThrow("updateAfterSeconds");
   await expect(template({ ...values, oidc: { issuer: "login.example.com" } })).rejects.toThrow("issuer");
+  await expect(template({ ...values, oidc: { trustEmail: "yes" } })).rejects.toThrow("trustEmail");
   const host = "notebooks.example.com:8443";
   await expect(template({ ...values, gateway: { ...values.gateway, host } })).rejects.toThrow("host");
   const workspaces = (more: object) => template({ ...values, workspaces: more });

@@ -66,15 +66,22 @@ describe("a watchdog", () => {
 
   const silent: Ask = (signal) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("no answer"))));
-  /** Answers once, and never again. */
-  const once = (): Ask => {
+  /** Answers once, and never again. `onSilent` is called when a question begins to wait. */
+  const once = (onSilent: () => void = () => undefined): Ask => {
     let asked = 0;
-    return async (signal) => (asked++ === 0 ? undefined : await silent(signal));
+    return async (signal) => {
+      if (asked++ === 0) return;
+      onSilent();
+      await silent(signal);
+    };
   };
 
   it("judges nobody by the time in which the machine was suspended", async () => {
     let stalls = 0;
-    const watching = new Watchdog({ ask: once(), askMs: 1 }).watch(() => stalls++);
+    const { promise: isSilent, resolve } = Promise.withResolvers<void>();
+    const watching = new Watchdog({ ask: once(resolve), askMs: 1 }).watch(() => stalls++);
+    // The pause between two questions takes real time.
+    await isSilent;
     await vi.advanceTimersByTimeAsync(5_000);
     vi.setSystemTime(Date.now() + 3_600_000);
     await vi.advanceTimersByTimeAsync(9_000);

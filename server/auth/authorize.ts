@@ -67,6 +67,8 @@ const rules = {
   "user.set-admin": adminBySession,
   /** Whoever has the link signs in as that person. */
   "user.create-password-link": adminBySession,
+  /** Whom the provider vouches for by that e-mail comes into the account. */
+  "user.unlink-oidc": adminBySession,
   /** One's own, by the current one: a token that got lost guesses no passwords. */
   "user.change-password": bySession,
   /** The link's code is the authority. */
@@ -74,6 +76,8 @@ const rules = {
   "user.invite": teamLeadOrAdmin,
   /** The invitation's code is the authority. */
   "user.accept-invite": anyone,
+  /** The code again, and that it is for the own e-mail. */
+  "user.join-by-invite": bySession,
   "user.open-sample": adminBySession,
   /** The admin's one-time code is the authority. */
   "user.enter-sample": anyone,
@@ -144,6 +148,9 @@ const rules = {
   "workspace.start": user((p, r) => (isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   "workspace.stop": user((p, r) => ownerLeadOrAdmin(p, r) || isEditor(p, r)),
   "workspace.remove": ownerLeadOrAdmin,
+  "workspace.restore": ownerLeadOrAdmin,
+  /** The files of a removed workspace, before their time. */
+  "workspace.delete-files": ownerLeadOrAdmin,
   "workspace.restart": user((p, r) => (isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   "workspace.duplicate": ownerInTeam,
   /** Its files and notebooks, and a later stop. */
@@ -152,7 +159,7 @@ const rules = {
   "workspace.run-code": user(
     (p, r) => p.sessionId !== undefined && ((isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   ),
-  /** Settings, variables, and who collaborates. */
+  /** Name, settings, variables, and who collaborates. */
   "workspace.change": owner,
   /** Who may take a collaborator out again; nobody but the owner invites one. */
   "workspace.unshare": ownerLeadOrAdmin,

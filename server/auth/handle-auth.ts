@@ -2,12 +2,16 @@
 import type { AuthOptions } from "next-auth";
 import { z } from "zod";
 import { refuseMalformedCallbackUrls } from "#server/auth/callback-url.ts";
-import { authOptions } from "#server/auth/next-auth.ts";
+import { authOptions, signInContext, signInPage } from "#server/auth/next-auth.ts";
+import { providerFailure } from "#server/auth/provider-failure.ts";
 import { readCookie } from "#server/auth/session-cookie.ts";
 import { retryAfterSeconds } from "#server/auth/token-limit.ts";
+import type { Context } from "#server/context.ts";
+import { env } from "#server/env.ts";
 import { errorBody, httpStatus, SluiceError, toSluiceError } from "#server/errors.ts";
 import { readBytes } from "#server/http/read-bytes.ts";
 import { logger, traceIdFrom } from "#server/log.ts";
+import { recordRefusal } from "#server/services/session/record-refusal.ts";
 
 /** A form with an e-mail, a password and a few addresses. */
 const MAX_BODY = 64 * 1024;
@@ -23,13 +27,21 @@ export async function handleAuth(request: Request, run: Run): Promise<Response> 
       callbackUrlOf(body?.toString("utf8") ?? "", request.headers.get("content-type") ?? ""),
       decoded(readCookie(request.headers.get("cookie"), "__Host-sluice-callback")),
     ]);
+    const ctx = signInContext(request);
     let refused: SluiceError | undefined;
-    const options = await authOptions(request, (error) => {
-      refused = error;
+    let failure: { error: unknown } | undefined;
+    const options = await authOptions(ctx, request, {
+      onRefused: (error) => {
+        refused = error;
+      },
+      onProviderFailure: (error) => {
+        failure ??= { error };
+      },
     });
     const { url, method, headers } = request;
     const init = { method, headers, ...(body === undefined ? {} : { body: new Uint8Array(body) }) };
     const answer = await run({ url, init }, options);
+    if (failure !== undefined) return await withReference(ctx, answer, failure.error);
     return refused === undefined ? answer : withStatus(answer, refused);
   } catch (thrown) {
     const error = toSluiceError(thrown);
@@ -47,6 +59,23 @@ function withStatus(answer: Response, error: SluiceError): Response {
   const headers = new Headers(answer.headers);
   if (error.code === "too-many") headers.set("retry-after", String(retryAfterSeconds(error)));
   return new Response(answer.body, { status: httpStatus(error.code), headers });
+}
+
+/** Leads the browser to the sign-in page with the reference under which the audit has what failed at the provider. */
+async function withReference(ctx: Context, answer: Response, error: unknown): Promise<Response> {
+  const { code, reason, said } = providerFailure(error);
+  const { SLUICE_OIDC_ISSUER: issuer = "" } = env();
+  const page = signInPage("Provider", await recordRefusal(ctx, { code, reason, said, issuer }));
+  const headers = new Headers(answer.headers);
+  const isRedirect = answer.status >= 300 && answer.status < 400;
+  if (isRedirect) {
+    headers.set("location", page);
+    return new Response(null, { status: answer.status, headers });
+  }
+  // What next-auth's part in the browser asks for: it follows the address.
+  headers.delete("content-length");
+  headers.set("content-type", "application/json");
+  return new Response(JSON.stringify({ url: page }), { status: answer.status, headers });
 }
 
 const withCallbackUrl = z.object({ callbackUrl: z.string().optional() });

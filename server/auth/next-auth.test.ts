@@ -9,15 +9,18 @@ import { handleAuth } from "#server/auth/handle-auth.ts";
 import { hashPassword, passwordWork } from "#server/auth/password.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
 import { type Accounts, Browser, CLIENT_ID, CLIENT_SECRET, listen, startProvider } from "#server/auth/testing.ts";
-import { auditEvents, sessions, signInFailures, users, workspaces } from "#server/db/schema/index.ts";
+import { auditEvents, sessions, signInFailures, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { sendChunks } from "#server/http/testing.ts";
 import { watchRequests } from "#server/http/watch-requests.ts";
+import { newId } from "#server/ids.ts";
+import { list as listAudit } from "#server/services/audit/list.ts";
 import { add as addGroup } from "#server/services/identity-group/add.ts";
 import { addMember } from "#server/services/team/add-member.ts";
 import { makePerson, makeWorkspace, makeWorld, type Person } from "#server/services/testing.ts";
 import { setAdmin } from "#server/services/user/set-admin.ts";
+import { unlinkOidc } from "#server/services/user/unlink-oidc.ts";
 
 const accounts: Accounts = new Map();
 
@@ -52,6 +55,7 @@ afterAll(async () => {
   await test.drop();
 });
 beforeEach(async () => {
+  await test.db.delete(signInFailures);
   person = await makePerson(test.db, { name: "Vera" });
   await test.db
     .update(users)
@@ -252,6 +256,157 @@ describe("through the OIDC provider", () => {
   });
 });
 
+const saying = (text: string): unknown => expect.stringContaining(text);
+
+/** What an admin finds of a refused sign-in under the reference at the end of an address. */
+async function refusalAt(address: string): Promise<Record<string, unknown>> {
+  const reference = new URL(address).searchParams.get("reference") ?? "";
+  expect(reference).toMatch(/^[0-9a-f]{8}$/);
+  const admin = await makePerson(test.db, { name: "Ada", isAdmin: true });
+  const { events } = await listAudit(admin.ctx, { what: reference, action: "session.refuse" });
+  expect(events).toHaveLength(1);
+  return events[0]?.detail ?? {};
+}
+
+describe("through a provider that is not by the book", () => {
+  const trusting = async (run: () => Promise<void>) => {
+    process.env.SLUICE_OIDC_TRUST_EMAIL = "1";
+    resetEnv();
+    try {
+      await run();
+    } finally {
+      delete process.env.SLUICE_OIDC_TRUST_EMAIL;
+      resetEnv();
+    }
+  };
+
+  it("takes the word true for true", async () => {
+    accounts.set("word", { email: person.email, email_verified: "true" });
+    const browser = new Visitor();
+    await browser.signInWithOidc("word");
+    expect(await browser.principal()).toMatchObject({ userId: person.id });
+  });
+
+  it("takes an e-mail without email_verified for verified only when it is told to, and never a false one", async () => {
+    accounts.set("entra", { email: person.email });
+    expect(await refusalAt(await new Visitor().signInWithOidc("entra"))).toMatchObject({
+      reason: saying("SLUICE_OIDC_TRUST_EMAIL=1"),
+      email: person.email,
+      oidcSubject: "entra",
+    });
+    await trusting(async () => {
+      for (const email_verified of [false, "false"]) {
+        accounts.set("liar", { email: person.email, email_verified });
+        expect(await refusalAt(await new Visitor().signInWithOidc("liar"))).toMatchObject({
+          reason: "The provider says that the e-mail is not verified. Have it verified there.",
+        });
+      }
+      const browser = new Visitor();
+      await browser.signInWithOidc("entra");
+      expect(await browser.principal()).toMatchObject({ userId: person.id });
+    });
+  });
+
+  it("asks the UserInfo endpoint for what the ID token leaves out", async () => {
+    const thin = await startProvider({ redirectUri: `${portal.origin}/api/auth/callback/oidc`, accounts, thin: true });
+    process.env.SLUICE_OIDC_ISSUER = thin.origin;
+    resetEnv();
+    try {
+      accounts.set("okta", { email: person.email, email_verified: true });
+      const browser = new Visitor();
+      await browser.signInWithOidc("okta");
+      expect(await browser.principal()).toMatchObject({ userId: person.id });
+      accounts.set("unverified", { email: person.email, email_verified: false });
+      expect(await refusalAt(await new Visitor().signInWithOidc("unverified"))).toMatchObject({
+        reason: saying("not verified"),
+      });
+    } finally {
+      process.env.SLUICE_OIDC_ISSUER = issuer.origin;
+      resetEnv();
+      thin.server.closeAllConnections();
+      thin.server.close();
+    }
+  });
+
+  it("does without a name", async () => {
+    accounts.set("nameless", { email: person.email, email_verified: true, name: null });
+    const browser = new Visitor();
+    await browser.signInWithOidc("nameless");
+    expect(await browser.principal()).toMatchObject({ userId: person.id });
+  });
+
+  it("finds a group with and without the slash of its path", async () => {
+    const admin = await makePerson(test.db, { name: "Ada", isAdmin: true });
+    const [plain, nested] = [newId("team"), newId("team")];
+    await test.db.insert(teams).values([
+      { id: plain, name: "plain" },
+      { id: nested, name: "nested" },
+    ]);
+    await addGroup(admin.ctx, { name: "ds", teamId: plain, role: "member" });
+    await addGroup(admin.ctx, { name: "/ml/leads", teamId: nested, role: "lead" });
+    accounts.set("path", { email: "path@example.org", email_verified: true, groups: ["/ds", "ml/leads"] });
+    const browser = new Visitor();
+    await browser.signInWithOidc("path");
+    expect(await browser.principal()).toMatchObject({ teams: { [plain]: "member", [nested]: "lead" } });
+  });
+
+  it("allows for a clock that is a minute ahead, and names one that is further off", async () => {
+    const ahead = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+    accounts.set("early", { email: person.email, email_verified: true, nbf: ahead(60) });
+    const browser = new Visitor();
+    await browser.signInWithOidc("early");
+    expect(await browser.principal()).toMatchObject({ userId: person.id });
+    accounts.set("too-early", { email: person.email, email_verified: true, nbf: ahead(600) });
+    const refused = await refusalAt(await new Visitor().signInWithOidc("too-early"));
+    expect(refused).toMatchObject({ reason: saying("clock is ahead") });
+    expect(JSON.stringify(refused)).not.toMatch(/eyJ/);
+  });
+
+  it("names the reason when the client's secret is wrong, and tells no secret", async () => {
+    process.env.SLUICE_OIDC_CLIENT_SECRET = "another-secret-of-the-client";
+    resetEnv();
+    try {
+      const refused = await refusalAt(await new Visitor().signInWithOidc("vera"));
+      expect(refused).toMatchObject({ reason: saying("SLUICE_OIDC_CLIENT_SECRET") });
+      expect(JSON.stringify(refused)).not.toContain("another-secret");
+    } finally {
+      process.env.SLUICE_OIDC_CLIENT_SECRET = CLIENT_SECRET;
+      resetEnv();
+    }
+  });
+
+  it("names who has no access, and whose account belongs to another subject, until an admin removes the link", async () => {
+    accounts.set("stranger", { email: "somebody@example.org", email_verified: true, groups: ["cooks"] });
+    expect(await refusalAt(await new Visitor().signInWithOidc("stranger"))).toMatchObject({
+      reason: saying("none of the person's groups gives access"),
+      groups: ["cooks"],
+    });
+    accounts.set("old", { email: person.email, email_verified: true });
+    await new Visitor().signInWithOidc("old");
+    accounts.set("new", { email: person.email, email_verified: true });
+    expect(await refusalAt(await new Visitor().signInWithOidc("new"))).toMatchObject({
+      reason: saying("linked to another subject"),
+    });
+    const admin = await makePerson(test.db, { name: "Ada", isAdmin: true });
+    await unlinkOidc(admin.ctx, { id: person.id });
+    const browser = new Visitor();
+    await browser.signInWithOidc("new");
+    expect(await browser.principal()).toMatchObject({ userId: person.id });
+    expect(await new Visitor().signInWithOidc("old")).toContain("error=AccessDenied");
+  });
+
+  it("fills the audit with twenty refusals of one address in a quarter of an hour at most", async () => {
+    await test.db.delete(signInFailures);
+    const before = await test.db.$count(auditEvents, eq(auditEvents.action, "session.refuse"));
+    for (let tried = 0; tried < 25; tried++) {
+      await new Visitor().get("/api/auth/callback/oidc?error=made-up&error_description=of-a-stranger");
+    }
+    const after = await test.db.$count(auditEvents, eq(auditEvents.action, "session.refuse"));
+    expect(after - before).toBe(20);
+    await test.db.delete(signInFailures);
+  });
+});
+
 describe("through a hostile identity provider", () => {
   let sent = 0;
   let redirected = 0;
@@ -283,7 +438,7 @@ describe("through a hostile identity provider", () => {
       const browser = new Visitor();
       const csrfToken = await browser.csrfToken();
       const answer = await browser.post("/api/auth/signin/oidc", { csrfToken, json: "true" });
-      expect(await answer.text()).toContain("error=OAuthSignin");
+      expect(await answer.text()).toContain("error=Provider&reference=");
       expect(sent).toBeLessThan(16 * 1024 * 1024);
       expect(redirected).toBe(0);
     } finally {

@@ -2,10 +2,10 @@
 import type { AuthOptions, Profile } from "next-auth";
 import type { JWT } from "next-auth/jwt";
 import type { OAuthConfig } from "next-auth/providers/oauth";
-import { z } from "zod";
 import { authSecret } from "#server/auth/keys.ts";
-import { system } from "#server/auth/principal.ts";
+import { identityOf } from "#server/auth/oidc-claims.ts";
 import { fromSession } from "#server/auth/principal-from-request.ts";
+import { providerFailure } from "#server/auth/provider-failure.ts";
 import { cookieOptions, SESSION_COOKIE } from "#server/auth/session-cookie.ts";
 import { type Context, systemContext } from "#server/context.ts";
 import { database } from "#server/db/client.ts";
@@ -16,6 +16,8 @@ import { clientAddress } from "#server/http/client-address.ts";
 import { logger, traceIdFrom } from "#server/log.ts";
 import { createSession, SESSION_SECONDS } from "#server/services/session/create.ts";
 import { end } from "#server/services/session/end.ts";
+import { recordRefusal } from "#server/services/session/record-refusal.ts";
+import { SignInRefused } from "#server/services/session/sign-in-refused.ts";
 import { signInWithOidc } from "#server/services/session/sign-in-with-oidc.ts";
 import { signInWithPassword } from "#server/services/session/sign-in-with-password.ts";
 
@@ -24,14 +26,30 @@ const PROVIDER_ANSWER = { maxBytes: 1024 * 1024, timeoutMs: 10_000 };
 
 const hostCookie = (name: string) => ({ name: `__Host-sluice-${name}`, options: cookieOptions });
 
-/** The options for one request; `onRefused` hears why a password was not taken, where that is more than being wrong. */
-export async function authOptions(
-  request: Request,
-  onRefused: (error: SluiceError) => void = () => undefined,
-): Promise<AuthOptions> {
-  const address = clientAddress(request.headers) ?? undefined;
+/** What next-auth's answer leaves out. */
+export type Heard = {
+  /** Why a password was not taken, where that is more than being wrong. */
+  onRefused: (error: SluiceError) => void;
+  /** What failed between the portal and the identity provider. */
+  onProviderFailure: (error: unknown) => void;
+};
+
+/** The context of a request to sign in: nobody is anybody yet. */
+export function signInContext(request: Request): Context {
   const traceId = traceIdFrom(request.headers.get("traceparent"));
-  const ctx: Context = { ...systemContext(database().db, { traceId }), address };
+  return { ...systemContext(database().db, { traceId }), address: clientAddress(request.headers) ?? undefined };
+}
+
+/** Where somebody who was refused reads why; `reference` leads an admin to more. */
+export function signInPage(error: string, reference: string): string {
+  return `/sign-in?${new URLSearchParams({ error, reference })}`;
+}
+
+/** The options for one request. */
+export async function authOptions(ctx: Context, request: Request, heard: Heard): Promise<AuthOptions> {
+  const { address } = ctx;
+  /** Whom the ID token of this request stands for, once `signIn` has found out. */
+  let identifiedUserId: string | undefined;
   const userAgent = request.headers.get("user-agent");
   return {
     secret: await authSecret(),
@@ -46,23 +64,26 @@ export async function authOptions(
       nonce: hostCookie("nonce"),
       pkceCodeVerifier: hostCookie("pkce"),
     },
-    providers: [passwordProvider(ctx, request, onRefused), ...oidcProvider()],
+    providers: [passwordProvider(ctx, request, heard.onRefused), ...oidcProvider(ctx)],
     callbacks: {
       async signIn({ account, profile }) {
         if (account?.provider !== "oidc") return true;
         try {
-          return (await oidcUser(ctx, profile)) !== undefined;
+          const identified = await identify(ctx, profile);
+          if ("refused" in identified) return signInPage("AccessDenied", identified.refused);
+          identifiedUserId = identified.userId;
+          return true;
         } catch (error) {
           throw publicError(ctx, error);
         }
       },
-      async jwt({ token, user, account, profile }) {
+      async jwt({ token, user, account }) {
         if (account == null) return await checked(ctx, token);
-        const signedIn = account.provider === "oidc" ? await oidcUser(ctx, profile) : { userId: user.id };
-        if (signedIn === undefined) throw new SluiceError("unauthenticated", "Sign in first.");
         const by = account.provider === "oidc" ? "oidc" : "password";
-        const { sessionId } = await createSession(ctx, { userId: signedIn.userId, userAgent, address, by });
-        return { sub: signedIn.userId, sid: sessionId };
+        const userId = by === "oidc" ? identifiedUserId : user.id;
+        if (userId === undefined) throw new SluiceError("unauthenticated", "Sign in first.");
+        const { sessionId } = await createSession(ctx, { userId, userAgent, address, by });
+        return { sub: userId, sid: sessionId };
       },
       async session({ session, token }) {
         const principal = await fromSession(ctx.db, String(token.sid), ctx.now);
@@ -78,7 +99,11 @@ export async function authOptions(
       },
     },
     logger: {
-      error: (code) => logger("auth").warn({ code, traceId: ctx.traceId }, "sign-in did not work"),
+      error: (code, metadata) => {
+        // What fails at the provider is logged with its reason (`recordRefusal`).
+        if (code.includes("OAUTH")) heard.onProviderFailure(metadata);
+        else logger("auth").warn({ code, traceId: ctx.traceId }, "sign-in did not work");
+      },
       warn: () => undefined,
       debug: () => undefined,
     },
@@ -124,10 +149,39 @@ function publicError(ctx: Context, thrown: unknown): Error {
   return new Error("Unavailable");
 }
 
-function oidcProvider(): OAuthConfig<Profile>[] {
+/** How far the clocks of provider and portal may be apart: next-auth's own 10 s are less than clocks without NTP drift. */
+const CLOCK_SKEW_SECONDS = 120;
+
+/** next-auth sets the tolerance itself, under a symbol that its copy of openid-client does not share. */
+function allowClockSkew(client: object): void {
+  const numbers = Object.getOwnPropertySymbols(client).filter((key) => typeof Reflect.get(client, key) === "number");
+  if (numbers.length !== 1 || numbers[0] === undefined)
+    throw new Error("openid-client keeps its clock tolerance elsewhere");
+  Reflect.set(client, numbers[0], CLOCK_SKEW_SECONDS);
+}
+
+/**
+ * What the UserInfo endpoint says where the ID token leaves something out (OpenID Connect Core, 5.4): Okta's org server
+ * sends an e-mail without `email_verified`, and groups there alone. Without an answer the ID token counts by itself.
+ */
+async function saidElsewhere(ctx: Context, claims: Profile, ask: () => Promise<Profile>): Promise<Profile> {
+  const wanted = ["email", "email_verified", env().SLUICE_OIDC_GROUPS_CLAIM];
+  if (wanted.every((name) => name in claims)) return {};
+  try {
+    return await ask();
+  } catch (error) {
+    const { said } = providerFailure(error);
+    logger("auth").warn({ said, traceId: ctx.traceId }, "the provider's UserInfo endpoint did not answer");
+    return {};
+  }
+}
+
+function oidcProvider(ctx: Context): OAuthConfig<Profile>[] {
   const { SLUICE_OIDC_ISSUER: issuer, SLUICE_OIDC_CLIENT_ID, SLUICE_OIDC_CLIENT_SECRET } = env();
   const { SLUICE_OIDC_NAME, SLUICE_OIDC_SCOPE } = env();
   if (issuer === undefined || SLUICE_OIDC_CLIENT_ID === undefined) return [];
+  /** What the provider says of the person of this request. */
+  let profile: Profile = {};
   return [
     {
       id: "oidc",
@@ -138,39 +192,41 @@ function oidcProvider(): OAuthConfig<Profile>[] {
       clientSecret: SLUICE_OIDC_CLIENT_SECRET,
       authorization: { params: { scope: SLUICE_OIDC_SCOPE } },
       idToken: true,
+      token: {
+        async request({ client, params, checks, provider }) {
+          allowClockSkew(client);
+          const tokens = await client.callback(provider.callbackUrl, params, checks);
+          const claims: Profile = tokens.claims();
+          const hasUserInfo =
+            client.issuer.metadata.userinfo_endpoint !== undefined && tokens.access_token !== undefined;
+          // The library refuses an answer about another subject.
+          const more = hasUserInfo ? await saidElsewhere(ctx, claims, () => client.userinfo(tokens)) : {};
+          profile = { ...more, ...claims };
+          return { tokens };
+        },
+      },
+      userinfo: { request: async () => await Promise.resolve(profile) },
       checks: ["pkce", "state", "nonce"],
       // The library follows no redirect, and reads a body of any length for any time.
       httpOptions: { agent: new BoundedAgent(issuer.startsWith("https:") ? "https:" : "http:", PROVIDER_ANSWER) },
-      profile: (profile) => ({ id: profile.sub ?? "", name: profile.name ?? profile.sub, email: profile.email }),
+      profile: ({ sub = "", name = sub, email }) => ({ id: sub, name, email }),
     },
   ];
 }
 
-const oidcProfile = z.object({
-  sub: z.string().min(1),
-  email: z.string().optional(),
-  email_verified: z.boolean().optional(),
-  name: z.string().optional(),
-});
+type Identified = { userId: string } | { refused: string };
 
-/** Providers send one group as a word, several as a list; `undefined` where they say nothing that is either. */
-const groupsClaim = z
-  .union([z.string().transform((one) => [one]), z.array(z.string())])
-  .optional()
-  .catch(undefined);
-
-async function oidcUser(ctx: Context, profile: Profile | undefined): Promise<{ userId: string } | undefined> {
-  const { SLUICE_OIDC_ISSUER: issuer, SLUICE_OIDC_GROUPS_CLAIM: groupsName } = env();
-  const given = oidcProfile.safeParse(profile);
-  if (issuer === undefined || !given.success) return undefined;
-  const { sub: subject, email, email_verified: emailVerified = false, name } = given.data;
-  const groups = groupsClaim.parse(Object.entries(profile ?? {}).find(([claim]) => claim === groupsName)?.[1]);
+/** The person of an ID token, or the reference under which an admin finds why there is none. */
+async function identify(ctx: Context, profile: Profile | undefined): Promise<Identified> {
+  const { SLUICE_OIDC_ISSUER: issuer = "", SLUICE_OIDC_GROUPS_CLAIM, SLUICE_OIDC_TRUST_EMAIL: trustEmail } = env();
+  const identity = identityOf(profile, { issuer, groupsClaim: SLUICE_OIDC_GROUPS_CLAIM, trustEmail });
   try {
-    const identity = { issuer, subject, email, emailVerified, name, groups };
-    return await signInWithOidc({ ...ctx, principal: system }, identity);
+    if (identity === undefined) throw new SignInRefused("no-subject");
+    return await signInWithOidc(ctx, identity);
   } catch (error) {
-    if (error instanceof SluiceError) return undefined;
-    throw error;
+    if (!(error instanceof SignInRefused)) throw error;
+    const { reason: code, message: reason, userId } = error;
+    return { refused: await recordRefusal(ctx, { code, reason, userId, ...identity, issuer }) };
   }
 }
 

@@ -9,7 +9,18 @@ export const CLIENT_ID = "sluice";
 export const CLIENT_SECRET = "secret-of-the-client";
 
 /** What the provider says of whoever signs in there, by the name typed into its form. */
-export type Accounts = Map<string, { email: string; email_verified: boolean; groups?: string[] | string }>;
+export type Accounts = Map<
+  string,
+  {
+    email?: string;
+    /** Providers also leave it out, or write the word. */
+    email_verified?: boolean | string;
+    name?: string | null;
+    groups?: string[] | string;
+    /** From when on the ID token is valid, in seconds since 1970. */
+    nbf?: number;
+  }
+>;
 
 /** Cookies, and the forms that a person fills in to sign in. */
 export class Browser {
@@ -88,17 +99,20 @@ export class Browser {
 export async function startProvider({
   redirectUri,
   accounts,
+  thin = false,
   ...at
 }: {
   redirectUri: string;
   accounts: Accounts;
+  /** Its ID token names the subject alone; the rest is at its UserInfo endpoint. */
+  thin?: boolean;
 } & Place): Promise<{ server: Server; origin: string }> {
   const handlers: { handle?: (request: IncomingMessage, response: ServerResponse) => void } = {};
   const started = await listen((request, response) => handlers.handle?.(request, response), at);
   const provider = new Provider(started.origin, {
     clients: [{ client_id: CLIENT_ID, client_secret: CLIENT_SECRET, redirect_uris: [redirectUri] }],
-    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name", "groups"] },
-    conformIdTokenClaims: false,
+    claims: { openid: ["sub", "nbf"], email: ["email", "email_verified"], profile: ["name", "groups"] },
+    conformIdTokenClaims: thin,
     cookies: { keys: ["for-this-test"] },
     findAccount: (_ctx, id) => ({
       accountId: id,

@@ -32,6 +32,7 @@ const READS: ReadonlySet<Action> = new Set<Action>([
 /** What people do with workspaces, leases and requests of their own. */
 const WORKSPACES: ReadonlySet<Action> = new Set<Action>([
   ...(["workspace.create", "workspace.start", "workspace.stop", "workspace.remove", "workspace.restart"] as const),
+  ...(["workspace.restore", "workspace.delete-files"] as const),
   ...(["workspace.duplicate", "workspace.work", "workspace.change", "workspace.unshare", "workspace.leave"] as const),
   ...(["lease.end", "lease.extend", "lease.leave-queue", "quota-request.ask", "notice.mark-read"] as const),
 ]);

@@ -148,7 +148,7 @@ afterAll(async () => {
 
 /** The broker's tables on one transaction; a lease that ends is confirmed as its GPU server would. */
 function routesOn(db: Database): Route[] {
-  const watch = (id: string) => ({
+  const watch = () => (id: string) => ({
     changed: async () => {
       const ending = and(eq(leases.id, id), eq(leases.state, "ending"));
       await db.update(leases).set({ state: "ended", endedAt: new Date() }).where(ending);

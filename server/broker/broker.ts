@@ -22,7 +22,14 @@ import { createWatchers } from "./watchers.ts";
 /** Connections of one local workspace: its server, and a few for each program with a lease. */
 const MOST_LOCAL_CONNECTIONS = 256;
 
-export type Broker = { port: number; internalPort: number; live: Live; stop: () => Promise<void> };
+export type Broker = {
+  port: number;
+  internalPort: number;
+  live: Live;
+  /** Long polls that wait for a change. */
+  waiting: () => number;
+  stop: () => Promise<void>;
+};
 
 export type BrokerOptions = {
   database: OpenDatabase;
@@ -98,6 +105,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     port: listening.main.port,
     internalPort: listening.internal.port,
     live,
+    waiting: watchers.size,
     stop: async () => {
       await Promise.all([liveness.stop(), usage.stop()]);
       await control.close();

@@ -16,6 +16,8 @@ export type Call = {
   query: URLSearchParams;
   /** Parsed JSON; undefined without a body. */
   body: unknown;
+  /** Aborts when the client leaves before it has its answer. */
+  signal: AbortSignal;
 };
 
 export type Route = {
@@ -71,6 +73,10 @@ async function answer(
   const traceId = traceIdFrom(header(request, "traceparent"));
   let found: Table[number] | undefined;
   let status = 200;
+  const left = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) left.abort();
+  });
   try {
     const url = addressOf(request);
     const matching = table.filter(({ pattern }) => pattern.test(url.pathname));
@@ -80,7 +86,7 @@ async function answer(
     const body = await readBody(request, found.route.maxBody ?? MAX_BODY);
     const params = decodeParams(found.pattern.exec(url.pathname)?.groups ?? {});
     const ctx: Context = { db: options.db, principal, now: () => new Date(), traceId };
-    const result = await found.route.handle(ctx, { params, query: url.searchParams, body });
+    const result = await found.route.handle(ctx, { params, query: url.searchParams, body, signal: left.signal });
     send(response, 200, traceId, result);
   } catch (error) {
     const known = toSluiceError(error);

@@ -20,18 +20,18 @@ import { reportOwners } from "#server/services/lease/report-owners.ts";
 import { request } from "#server/services/lease/request.ts";
 import type { Signer } from "#server/services/lease/signer.ts";
 import { status } from "#server/services/lease/status.ts";
-import type { Watcher } from "#server/services/lease/watch.ts";
 import { admitReview } from "#server/services/pod/admit.ts";
 import { join as joinPod } from "#server/services/pod/join.ts";
 import { VERSION } from "#server/version.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Call, type Route, Text } from "./router.ts";
+import type { Watchers } from "./watchers.ts";
 
 /** As much as the cluster's own store takes of one object. */
 const MAX_POD = 3 * 1024 * 1024;
 
 export type RouteOptions = {
-  watch: Watcher;
+  watch: Watchers["watch"];
   signer: Signer;
   metrics: Metrics;
   launchers: ReadonlyMap<string, Launcher>;
@@ -56,7 +56,7 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       auth: "workspace",
       handle: async (ctx, call) => {
         const waitSeconds = Math.min(MAX_POLL_SECONDS, number(call, "wait"));
-        return await poll(ctx, { requestId: param(call, "id"), waitSeconds }, watch);
+        return await poll(ctx, { requestId: param(call, "id"), waitSeconds }, watch(call.signal));
       },
     },
     {
@@ -79,7 +79,7 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       handle: async (ctx, call) => {
         const waitSeconds = Math.min(MAX_POLL_SECONDS, number(call, "wait"));
         const known = call.query.get("known") ?? "";
-        return await awaitNotice(ctx, { leaseId: param(call, "id"), waitSeconds, known }, watch);
+        return await awaitNotice(ctx, { leaseId: param(call, "id"), waitSeconds, known }, watch(call.signal));
       },
     },
     {
@@ -100,7 +100,7 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       path: "/v1/leases/:id",
       auth: "workspace",
       handle: async (ctx, call) =>
-        await giveBack(ctx, { leaseId: param(call, "id"), park: call.query.get("park") === "1" }, watch),
+        await giveBack(ctx, { leaseId: param(call, "id"), park: call.query.get("park") === "1" }, watch(call.signal)),
     },
     {
       method: "GET",

@@ -2,7 +2,13 @@
 import type { Live } from "#server/live.ts";
 import type { Watch, Watcher } from "#server/services/lease/watch.ts";
 
-export type Watchers = { watch: Watcher; close: () => void };
+export type Watchers = {
+  /** A watcher for one client: when `signal` aborts, what waits with it ends with an error. */
+  watch: (signal: AbortSignal) => Watcher;
+  /** Open watches. */
+  size: () => number;
+  close: () => void;
+};
 
 /** One subscription for all watches of this process. */
 export function createWatchers(live: Live): Watchers {
@@ -13,7 +19,7 @@ export function createWatchers(live: Live): Watchers {
     for (const wake of woken) wake();
   });
 
-  const watch = (id: string): Watch => {
+  const watchWhile = (signal: AbortSignal, id: string): Watch => {
     let pending = false;
     let resolve: ((changed: boolean) => void) | undefined;
     const wake = () => {
@@ -23,8 +29,10 @@ export function createWatchers(live: Live): Watchers {
     const set = watches.get(id) ?? new Set();
     watches.set(id, set.add(wake));
     closing.add(wake);
+    signal.addEventListener("abort", wake);
     return {
       changed: async (ms) => {
+        signal.throwIfAborted();
         if (!pending) {
           await new Promise<boolean>((done) => {
             const timer = setTimeout(() => done(false), Math.max(0, ms));
@@ -34,12 +42,14 @@ export function createWatchers(live: Live): Watchers {
             };
           });
           resolve = undefined;
+          signal.throwIfAborted();
         }
         const changed = pending;
         pending = false;
         return changed;
       },
       close: () => {
+        signal.removeEventListener("abort", wake);
         set.delete(wake);
         closing.delete(wake);
         if (set.size === 0) watches.delete(id);
@@ -48,7 +58,8 @@ export function createWatchers(live: Live): Watchers {
   };
 
   return {
-    watch,
+    watch: (signal) => (id) => watchWhile(signal, id),
+    size: () => closing.size,
     close: () => {
       unsubscribe();
       for (const wake of closing) wake();

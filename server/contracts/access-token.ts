@@ -1,6 +1,7 @@
 /** Personal access tokens for the API. */
 import { z } from "zod";
 import { accessTokenId, instant } from "./common.ts";
+import { typedLine } from "./typed-name.ts";
 
 /**
  * What a token may do of what its person may: `read` all that the person sees; `workspaces`: launch, start, stop and
@@ -24,7 +25,7 @@ export const accessTokenList = z.strictObject({ tokens: z.array(accessTokenView)
 export type AccessTokenList = z.infer<typeof accessTokenList>;
 
 export const createAccessTokenInput = z.strictObject({
-  name: z.string().trim().min(1, "A name is needed.").max(100),
+  name: typedLine({ max: 100, needed: "A name is needed." }),
   /** Days until it ends; at most a year. */
   days: z.int().min(1).max(366).default(90),
   /** `read` is always among them. */

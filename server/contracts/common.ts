@@ -1,5 +1,6 @@
 /** Pieces that many contracts share. Amounts are thousandths of a GPU, memory is bytes, times are ISO 8601 in UTC. */
 import { z } from "zod";
+import { typedLine, typedWord } from "./typed-name.ts";
 
 /** `<prefix>-<26 base32 characters>`. */
 export const idOf = (prefix: string) =>
@@ -27,12 +28,14 @@ export const LARGEST_COUNT = 2_147_483_647;
 export const milli = z.int().min(0).max(100_000_000);
 
 /** What quotas and leases name, e.g. `soft`, `h200`. */
-export const gpuType = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "A GPU type is a short lower-case word, e.g. soft or h200.");
+export const gpuType = typedWord({
+  max: 32,
+  also: "-",
+  sentence: "A GPU type is a short lower-case word, e.g. soft or h200.",
+});
 
 export const email = z.string().trim().toLowerCase().pipe(z.email("That is not an e-mail address.").max(254));
-export const personName = z.string().trim().min(1, "A name is needed.").max(100);
+export const personName = typedLine({ max: 100, needed: "A name is needed." });
 export const password = z.string().min(8, "A password has at least 8 characters.").max(256);
 /** One that somebody types who has it already: it may be older than the rules for new ones. */
 export const typedPassword = z.string().max(256);
@@ -44,7 +47,7 @@ export const version = z.int().min(1);
 export const editedVersion = z.int().min(0).optional();
 
 /** A word or some: each must be in what is found. */
-export const searchText = z.string().trim().max(100);
+export const searchText = z.string().trim().normalize("NFC").max(100);
 
 /** How many rows a page of an answer has. */
 export const pageLimit = z.coerce.number().int().min(1).max(200);

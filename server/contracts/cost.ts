@@ -28,6 +28,9 @@ export const setPriceInput = z.strictObject({
 });
 export type SetPriceInput = z.input<typeof setPriceInput>;
 
+export const removePriceInput = z.strictObject({ type: gpuType, version: editedVersion });
+export type RemovePriceInput = z.input<typeof removePriceInput>;
+
 export const costLine = z.strictObject({
   gpuType: z.string(),
   /** leased: somebody held it; free, draining, lost: nobody did. */

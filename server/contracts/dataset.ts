@@ -1,14 +1,14 @@
 /** Datasets: files that an admin or a team lead has registered, and that workspaces mount at `~/datasets/<name>`. */
 import { z } from "zod";
 import { datasetId, editedVersion, instant, teamId, userId, version, workspaceId } from "./common.ts";
+import { typedWord } from "./typed-name.ts";
 
-export const datasetName = z
-  .string()
-  .trim()
-  .regex(
-    /^[a-z0-9][a-z0-9._-]{0,39}$/,
-    "A name is a short lower-case word, which becomes the folder's: letters, digits, dots, dashes and _.",
-  );
+export const datasetName = typedWord({
+  max: 40,
+  also: "._-",
+  sentence:
+    "A name is a short lower-case word, which becomes the folder's: letters a to z, digits, dots, dashes and _.",
+});
 
 const absolutePath = z
   .string()

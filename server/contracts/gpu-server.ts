@@ -3,6 +3,7 @@ import { z } from "zod";
 import { editedVersion, gpuId, gpuServerId, gpuType, leaseId, pageSize, searchText, version } from "./common.ts";
 import { runningKernel } from "./control.ts";
 import { leaseOwner } from "./lease.ts";
+import { typedLine } from "./typed-name.ts";
 
 export const createJoinTokenInput = z.strictObject({
   /** What the server will be called; gpud may choose its own name when nothing is given. */
@@ -72,7 +73,7 @@ export type DrainEffects = z.infer<typeof drainEffects>;
 export const setGpuServerZoneInput = z.strictObject({
   serverId: z.string(),
   /** What a request's `needs.zone` is compared with; null: not said. */
-  zone: z.string().trim().min(1).max(64).nullable(),
+  zone: typedLine({ max: 64, needed: "A zone is needed." }).nullable(),
   version: editedVersion,
 });
 export type SetGpuServerZoneInput = z.input<typeof setGpuServerZoneInput>;

@@ -1,6 +1,7 @@
 /** What groups of the identity provider give here. */
 import { z } from "zod";
 import { idOf, teamId } from "./common.ts";
+import { typedLine } from "./typed-name.ts";
 
 export const identityGroupId = idOf("igr");
 
@@ -29,5 +30,5 @@ export type RemoveIdentityGroupInput = z.input<typeof removeIdentityGroupInput>;
 
 /** As the provider writes it: a name, a path or an id. */
 function groupName() {
-  return z.string().trim().min(1, "A group's name is needed.").max(256);
+  return typedLine({ max: 256, needed: "A group's name is needed." });
 }

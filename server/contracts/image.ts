@@ -3,16 +3,15 @@ import { z } from "zod";
 import { idOf, instant, teamId } from "./common.ts";
 import { deviceNeeds } from "./lease.ts";
 import { isRequirement } from "./requirement.ts";
+import { typedLine, typedWord } from "./typed-name.ts";
 import { customSize } from "./workspace-size.ts";
 
 /** Two dashes in a row stand between the name and the version of what was locked here. */
-const imageName = z
-  .string()
-  .trim()
-  .regex(
-    /^(?!.*--)[a-z0-9][a-z0-9-]{0,39}$/,
-    "A name is a short lower-case word of letters, digits and single dashes.",
-  );
+const imageName = typedWord({
+  max: 40,
+  also: "-",
+  sentence: "A name is a short lower-case word: letters a to z, digits and single dashes.",
+}).refine((name) => !name.includes("--"), "Two dashes in a row are not allowed.");
 
 const requirements = z
   .string()
@@ -68,7 +67,7 @@ export type ProposalSource = z.infer<typeof proposalSource>;
 
 /** What somebody has proposed; it never changes. */
 export const proposal = z.strictObject({
-  title: z.string().trim().min(1, "A title is needed.").max(100),
+  title: typedLine({ max: 100, needed: "A title is needed." }),
   /** What it is for. */
   description: z.string().trim().max(1000),
   source: proposalSource,

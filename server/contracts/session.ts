@@ -63,8 +63,10 @@ export type SignInInput = z.input<typeof signInInput>;
 export const oidcIdentity = z.strictObject({
   issuer: z.string().min(1),
   subject: z.string().min(1),
-  email: email.optional(),
-  emailVerified: z.boolean(),
+  /** As the provider writes it. */
+  email: z.string().optional(),
+  /** Left out: the provider does not say. */
+  emailVerified: z.boolean().optional(),
   /** What they are called there, for an account that is made now. */
   name: z.string().optional(),
   /** The groups that they are in; left out: the provider says nothing of groups. */

@@ -1,9 +1,9 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches. */
 import { z } from "zod";
 import { editedVersion, gpuType, idOf, instant, milli, teamId, userId } from "./common.ts";
-import { isZone } from "./time-zone.ts";
 import { typedAmount, typedTotal } from "./typed-amount.ts";
 import { customSizes, sizeCpuMilli, sizeMemoryBytes } from "./workspace-size.ts";
+import { zoneName } from "./zone-name.ts";
 
 export const stopId = idOf("stp");
 export const reservationId = idOf("rsv");
@@ -200,7 +200,7 @@ export const repetition = z.strictObject({
   /** The last day on which one may begin, by the zone's clocks. */
   until: z.iso.date("A date is needed, e.g. 2027-02-28."),
   /** Whose clocks show the same times of day every week, by its IANA name. */
-  timeZone: z.string().refine(isZone, "A time zone that is known here is needed, e.g. Europe/Berlin."),
+  timeZone: zoneName("The name of a time zone is needed, e.g. Europe/Berlin; an offset has no daylight saving time."),
 });
 export type Repetition = z.infer<typeof repetition>;
 export const createReservationInput = z
@@ -277,3 +277,5 @@ export const askQuotaInput = z
 export type AskQuotaInput = z.input<typeof askQuotaInput>;
 export const decideQuotaInput = z.strictObject({ id: quotaRequestId, approve: z.boolean() });
 export type DecideQuotaInput = z.input<typeof decideQuotaInput>;
+export const endQuotaRequestInput = z.strictObject({ id: quotaRequestId });
+export type EndQuotaRequestInput = z.input<typeof endQuotaRequestInput>;

@@ -1,10 +1,13 @@
 /** Teams, their people and their quotas. */
 import { z } from "zod";
 import { editedVersion, email, gpuType, instant, milli, teamId, userId, version } from "./common.ts";
+import { typedWord } from "./typed-name.ts";
 
-export const teamName = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "A team's name is a lower-case word: letters, digits and dashes.");
+export const teamName = typedWord({
+  max: 40,
+  also: "-",
+  sentence: "A team's name is a lower-case word: letters a to z, digits and dashes.",
+});
 export const teamRole = z.enum(["lead", "member"]);
 
 /** What a team may borrow of one GPU type, and what it has borrowed. */
@@ -14,6 +17,8 @@ export const quotaView = z.strictObject({
   /** What is guaranteed now: less while servers are away, more with a calendar or a reservation. */
   guaranteedNowMilli: milli,
   limitMilli: milli,
+  /** Approved increases that hold now, on top of guarantee and limit; the first to end comes first. */
+  increases: z.array(z.strictObject({ guaranteedMilli: milli, limitMilli: milli, endsAt: instant })),
   weight: z.int(),
   priority: z.int(),
   /** The most that one person may hold at once; null: no ceiling. */
@@ -84,6 +89,9 @@ export const setQuotaInput = z.strictObject({
   version: editedVersion,
 });
 export type SetQuotaInput = z.input<typeof setQuotaInput>;
+
+export const removeQuotaInput = z.strictObject({ teamId, gpuType, version: editedVersion });
+export type RemoveQuotaInput = z.input<typeof removeQuotaInput>;
 
 /** Somebody's lease or request, as an admin sees it in what an edit would do. */
 const affected = z.strictObject({ who: z.string(), teamName: z.string(), milli: z.int() });

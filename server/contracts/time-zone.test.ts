@@ -1,7 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { clockIn, instantIn, offsetLabel, weeksAfter } from "./time-zone.ts";
+import { clockIn, instantIn, offsetLabel, weeksAfter, zoneNamed } from "./time-zone.ts";
+import { zoneName } from "./zone-name.ts";
 
 describe("a time zone", () => {
+  it("is named as IANA spells it, and no offset", () => {
+    expect(["europe/berlin", "EUROPE/BERLIN", "Europe/Berlin", "utc"].map(zoneNamed)).toEqual([
+      ...["Europe/Berlin", "Europe/Berlin", "Europe/Berlin", "UTC"],
+    ]);
+    // An alias that people know stays.
+    expect(zoneNamed("Asia/Kolkata")).toBe("Asia/Kolkata");
+    for (const offset of ["+02:00", "-0330", "+02", "Nowhere/City", "", "UTC+2"]) {
+      expect(zoneNamed(offset)).toBeUndefined();
+    }
+    expect(zoneName("which?").parse("america/new_york")).toBe("America/New_York");
+    expect(zoneName("which?").safeParse("+02:00").error?.issues[0]?.message).toBe("which?");
+  });
+
   it("names the offset of the instant, not of today", () => {
     const [winter, summer] = [Date.parse("2026-01-10T12:00:00Z"), Date.parse("2026-07-10T12:00:00Z")];
     expect(offsetLabel("Europe/Berlin", winter)).toBe("UTC+1");

@@ -1,15 +1,24 @@
 /** How instants read in a time zone, the same in what the API decides and on pages. Names are IANA's, such as `Europe/Berlin`. */
 import { remembered } from "./remembered.ts";
 
-/** Whether a time zone of this name is known here. */
-export function isZone(zone: string): boolean {
+/**
+ * The name of a time zone that is known here, in its usual spelling: `europe/berlin` is `Europe/Berlin`. Undefined for
+ * what names none, and for an offset such as `+02:00`: it has no daylight saving time, which a place may have.
+ */
+export function zoneNamed(typed: string): string | undefined {
+  if (!/^[A-Za-z]/.test(typed)) return undefined;
   try {
-    new Intl.DateTimeFormat("en", { timeZone: zone });
-    return true;
+    const { timeZone } = new Intl.DateTimeFormat("en", { timeZone: typed }).resolvedOptions();
+    // A name that is an alias, such as Asia/Kolkata, stays as people know it, unless it is typed in another case.
+    const isAlias = timeZone.toLowerCase() !== typed.toLowerCase();
+    return isAlias && /^[A-Z]/.test(typed) ? typed : timeZone;
   } catch {
-    return false;
+    return undefined;
   }
 }
+
+/** Whether a time zone of this name is known here. */
+export const isZone = (zone: string): boolean => zoneNamed(zone) !== undefined;
 
 /**
  * Making a format takes many times as long as using it. The server writes for people in any zone, whose names come from

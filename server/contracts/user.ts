@@ -81,13 +81,24 @@ export type RevokeInvitationInput = z.input<typeof revokeInvitationInput>;
 /** What the page of an invitation shows before it is accepted. */
 export const readInviteInput = z.strictObject({ code: oneTimeCode });
 export type ReadInviteInput = z.input<typeof readInviteInput>;
-export const inviteView = z.strictObject({ email: z.string(), teamName: z.string(), role: z.enum(["lead", "member"]) });
+export const inviteView = z.strictObject({
+  email: z.string(),
+  teamName: z.string(),
+  role: z.enum(["lead", "member"]),
+  /** Somebody here has this e-mail, and joins the team once signed in. */
+  hasAccount: z.boolean(),
+});
 export type InviteView = z.infer<typeof inviteView>;
 
 export const acceptInviteInput = z.strictObject({ code: oneTimeCode, name: personName, password });
 export type AcceptInviteInput = z.input<typeof acceptInviteInput>;
 export const acceptInviteOutput = z.strictObject({ userId, email: z.string() });
 export type AcceptInviteOutput = z.infer<typeof acceptInviteOutput>;
+
+export const joinByInviteInput = z.strictObject({ code: oneTimeCode });
+export type JoinByInviteInput = z.input<typeof joinByInviteInput>;
+export const joinByInviteOutput = z.strictObject({ teamId });
+export type JoinByInviteOutput = z.infer<typeof joinByInviteOutput>;
 
 /** A link with which a person chooses a new password; shown once, only its hash is kept, and it works once. */
 export const passwordLink = z.strictObject({ link: z.url(), expiresAt: instant });

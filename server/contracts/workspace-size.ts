@@ -1,6 +1,7 @@
 /** Sizes of workspaces: what is offered, and who may choose another. Cores are thousandths, memory is bytes. */
 import { z } from "zod";
 import { editedVersion, idOf, teamId, version, workspaceId } from "./common.ts";
+import { typedName } from "./typed-name.ts";
 
 export const sizeId = idOf("siz");
 
@@ -15,15 +16,11 @@ export const sizeMemoryBytes = z
   .min(256 * 2 ** 20, "A workspace needs 256 MiB of memory at least.")
   .max(2 ** 44, "That is more than 16 TiB of memory.");
 
-export const sizeName = z
-  .string()
-  .trim()
-  .min(1, "A name is needed.")
-  .max(40, "A name has at most 40 characters.")
-  .regex(
-    /^[\p{L}\p{N}][\p{L}\p{N} ._+-]*$/u,
-    "A name starts with a letter or digit; spaces, dots, dashes, + and _ may follow.",
-  );
+export const sizeName = typedName({
+  max: 40,
+  also: " ._+-",
+  sentence: "A name starts with a letter or digit; spaces, dots, dashes, + and _ may follow.",
+});
 
 export const customSize = z.strictObject({ cpuMilli: sizeCpuMilli, memoryBytes: sizeMemoryBytes });
 export type CustomSize = z.infer<typeof customSize>;

@@ -1,6 +1,7 @@
 /** Environment variables of a workspace. A secret's value goes in and never comes out. */
 import { z } from "zod";
 import { editedVersion, instant, version, workspaceId } from "./common.ts";
+import { refusal } from "./typed-name.ts";
 
 /** Set by Sluice itself, or able to change what runs before anything that the person started. */
 const RESERVED =
@@ -9,7 +10,13 @@ const RESERVED =
 export const variableName = z
   .string()
   .max(100, "A name has at most 100 characters.")
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "A name has letters, digits and _, and does not begin with a digit.")
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
+    error: ({ input }) =>
+      refusal(input, "A name has letters A to Z, digits and _, and does not begin with a digit.", {
+        first: "A-Za-z_",
+        more: "0-9",
+      }),
+  })
   .refine((name) => !RESERVED.test(name), "This name is set by Sluice. Choose another.");
 
 export const workspaceVariable = z.strictObject({

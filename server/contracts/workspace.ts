@@ -19,17 +19,14 @@ import {
 } from "./common.ts";
 import { chosenDatasets } from "./dataset.ts";
 import { typedAmount } from "./typed-amount.ts";
+import { typedName } from "./typed-name.ts";
 import { chosenSize, workspaceSize } from "./workspace-size.ts";
 
-export const workspaceName = z
-  .string()
-  .trim()
-  .min(1, "A name is needed.")
-  .max(60, "A name has at most 60 characters.")
-  .regex(
-    /^[\p{L}\p{N}][\p{L}\p{N} ._-]*$/u,
-    "A name starts with a letter or digit; spaces, dots, dashes and _ may follow.",
-  );
+export const workspaceName = typedName({
+  max: 60,
+  also: " ._-",
+  sentence: "A name starts with a letter or digit; spaces, dots, dashes and _ may follow.",
+});
 
 /**
  * How a workspace comes to a GPU: `never`, `ask` (somebody runs `%gpu attach`), or `first-use` (the first GPU work
@@ -77,6 +74,8 @@ export const workspaceView = z.strictObject({
   stopsAt: instant.nullable(),
   /** When it is started again on another machine, because the one that it runs on is being emptied. */
   movesAt: instant.nullable(),
+  /** Days for which its files are kept when it is removed; 0: they are deleted at once. */
+  filesKeptDays: z.int(),
   /** Leases that have not ended. */
   leases: z.array(
     z.strictObject({
@@ -157,6 +156,27 @@ export type CreateWorkspaceInput = z.input<typeof createWorkspaceInput>;
 
 export const workspaceInput = z.strictObject({ id: workspaceId });
 export type WorkspaceInput = z.input<typeof workspaceInput>;
+
+export const renameWorkspaceInput = z.strictObject({ id: workspaceId, name: workspaceName });
+export type RenameWorkspaceInput = z.input<typeof renameWorkspaceInput>;
+
+export const removedWorkspace = z.strictObject({
+  id: workspaceId,
+  name: z.string(),
+  owner: z.strictObject({ id: userId, name: z.string() }),
+  team: z.strictObject({ id: teamId, name: z.string() }),
+  image: z.strictObject({ name: z.string(), title: z.string() }),
+  /** When its files are deleted. */
+  filesKeptUntil: instant,
+});
+export type RemovedWorkspace = z.infer<typeof removedWorkspace>;
+/** The first 200 by the end of their files. */
+export const removedWorkspaceList = z.strictObject({ workspaces: z.array(removedWorkspace), total: z.int() });
+export type RemovedWorkspaceList = z.infer<typeof removedWorkspaceList>;
+
+/** `name`: another name, where the old one is in use by now. */
+export const restoreWorkspaceInput = z.strictObject({ id: workspaceId, name: workspaceName.optional() });
+export type RestoreWorkspaceInput = z.input<typeof restoreWorkspaceInput>;
 
 /** The same environment, amounts, limits, variables and datasets once more, without the files. */
 export const duplicateWorkspaceInput = z.strictObject({ id: workspaceId, name: workspaceName });

@@ -12,6 +12,7 @@ import { AddressRules } from "./addresses.ts";
 import { createEgressProxy, type EgressProxy, MOST_CONNECTIONS, type Refusal } from "./egress-proxy.ts";
 import { judge } from "./judge.ts";
 import { packageIndexes } from "./package-indexes.ts";
+import { LoopbackIsPublic } from "./testing.ts";
 import { upstreamOf } from "./upstream.ts";
 
 let folder: string;
@@ -24,13 +25,6 @@ let gpuServers: Set<string>;
 let refusals: Refusal[];
 /** Names of this test. Other names have no address. */
 let names: Record<string, string[]>;
-
-/** Judges loopback as a public address, so that the test's own server can stand for one. */
-class LoopbackIsPublic extends AddressRules {
-  override reach(address: string) {
-    return address === "127.0.0.1" ? "public" : super.reach(address);
-  }
-}
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), "sluice-egress-"));

@@ -138,7 +138,7 @@ class Egress implements EgressProxy {
     try {
       const destination = await readSocksRequest(client);
       this.#opened(client);
-      const server = await this.#connect(destination);
+      const server = await this.#connect(client, destination);
       answerSocks(client, REPLY.done);
       this.#join(client, server, this.#idleMs(destination));
     } catch (error) {
@@ -155,7 +155,7 @@ class Egress implements EgressProxy {
     this.#opened(client);
     try {
       const destination = destinationOf(`http://${request.url ?? ""}`, undefined);
-      const server = await this.#connect(destination);
+      const server = await this.#connect(client, destination);
       client.write("HTTP/1.1 200 Connection established\r\n\r\n");
       if (head.length > 0) client.unshift(head);
       this.#join(client, server, this.#idleMs(destination));
@@ -186,6 +186,8 @@ class Egress implements EgressProxy {
         throw new Unreachable(400, "This is the egress proxy of a workspace. Use http:// URLs or CONNECT.");
       }
       const { destination, lookup } = await this.#route(destinationOf(url.href, 80));
+      // A client that left meanwhile sends no further `close` event, which would end the request.
+      if (response.destroyed) return;
       const { upstream } = this.#options;
       const isThrough = upstream?.covers(destination.host) === true;
       const onward = httpRequest({
@@ -257,16 +259,31 @@ class Egress implements EgressProxy {
     return this.#options.gpuServers().has(hostAndPort({ host: bare(host).toLowerCase(), port })) ? 0 : IDLE_MS;
   }
 
-  async #connect(asked: Destination): Promise<Socket> {
+  /** Ends the attempt when the client's socket closes, so that the limit of clients bounds the attempts too. */
+  async #connect(client: Socket, asked: Destination): Promise<Socket> {
+    const attempt = new AbortController();
+    const leave = () => attempt.abort();
+    client.once("close", leave);
+    if (client.destroyed) leave();
+    try {
+      return await this.#reach(asked, attempt.signal);
+    } finally {
+      // From here on, an orderly end of the client leaves the other direction open.
+      client.off("close", leave);
+    }
+  }
+
+  async #reach(asked: Destination, signal: AbortSignal): Promise<Socket> {
     const { destination, lookup } = await this.#route(asked);
+    signal.throwIfAborted();
     const { upstream } = this.#options;
     const { host, port } = destination;
     if (upstream?.covers(host) === true) {
-      const through = await throughUpstream(upstream, hostAndPort(destination), CONNECT_MS);
+      const through = await throughUpstream(upstream, hostAndPort(destination), CONNECT_MS, signal);
       this.#keep(through);
       return through;
     }
-    const socket = connect({ host: bare(host), port, lookup, allowHalfOpen: true });
+    const socket = connect({ host: bare(host), port, lookup, allowHalfOpen: true, signal });
     this.#keep(socket);
     await new Promise<void>((resolve, reject) => {
       socket.setTimeout(CONNECT_MS, () => reject(new Unreachable(504, `${host} does not answer.`)));

@@ -15,6 +15,8 @@ it("ends a proxy's answer that comes one byte at a time", { timeout: 10_000 }, a
     HTTPS_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
   });
   if (upstream === undefined) throw new Error("No proxy.");
-  await expect(throughUpstream(upstream, "pypi.org:443", 500)).rejects.toThrow("does not answer");
+  await expect(throughUpstream(upstream, "pypi.org:443", 500, new AbortController().signal)).rejects.toThrow(
+    "does not answer",
+  );
   proxy.close();
 });

@@ -47,10 +47,15 @@ function isAllowedByName(name: string, policy: EgressPolicy): boolean {
   return isNamed(name, policy);
 }
 
-/** A connection through the proxy to `target` (`host:port`). */
-export async function throughUpstream(upstream: Upstream, target: string, timeoutMs: number): Promise<Socket> {
+/** A connection through the proxy to `target` (`host:port`); `signal` ends the attempt. */
+export async function throughUpstream(
+  upstream: Upstream,
+  target: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Socket> {
   const { address, headers } = upstream;
-  const connectRequest = request({ ...address, headers, method: "CONNECT", path: target, agent: false });
+  const connectRequest = request({ ...address, headers, method: "CONNECT", path: target, agent: false, signal });
   // The timeout is for the whole answer, because a hostile answer may come byte by byte.
   const timer = setTimeout(() => connectRequest.destroy(new Error("the host's proxy does not answer")), timeoutMs);
   const connected = new Promise<Socket>((resolve, reject) => {

@@ -4,39 +4,29 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { WebSocket } from "ws";
 import { memberships, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
-import { resetEnv } from "#server/env.ts";
-import { logger } from "#server/log.ts";
-import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { makeWorkspace, type Person } from "#server/services/testing.ts";
 import { handover } from "#server/services/workspace/handover.ts";
 import { add } from "#server/services/workspace-collaborator/add.ts";
 import { remove } from "#server/services/workspace-collaborator/remove.ts";
-import { type Gateway, startGateway } from "./gateway.ts";
-import { closes, closesWithin, echo, openSocket, SOON, send, startUpstream } from "./testing.ts";
+import { closes, closesWithin, echo, openSocket, SOON, send, startTestGateway, type TestGateway } from "./testing.ts";
 
 const kernel = `/api/kernels/${"0".repeat(8)}-0000-0000-0000-${"0".repeat(12)}`;
 
 let database: TestDatabase;
-let world: World;
-let upstream: Awaited<ReturnType<typeof startUpstream>>;
-let gateway: Gateway;
+let world: TestGateway["world"];
+let upstream: TestGateway["upstream"];
+let gateway: TestGateway["gateway"];
+let close: TestGateway["close"];
 let id: string;
 let host: string;
 let cookie: string;
 
 beforeAll(async () => {
   database = await useTestDatabase();
-  world = await makeWorld(database.db);
-  upstream = await startUpstream();
-  process.env.SLUICE_GATEWAY_URL = "http://localhost:3002";
-  resetEnv();
-  gateway = await startGateway(database, {
-    ...{ host: "localhost", url: "http://localhost:3002", portalUrl: "http://localhost:3000" },
-    ...{ listen: "127.0.0.1", port: 0, log: logger("gateway-test") },
-  });
+  ({ world, upstream, gateway, close } = await startTestGateway(database));
 });
 afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
+  await close();
   await database.drop();
 });
 beforeEach(async () => {

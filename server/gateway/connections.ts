@@ -38,8 +38,12 @@ export class Connections {
     return this.#open.size;
   }
 
-  /** Closes `socket` as soon as this admission no longer holds; the answer forgets it. */
-  add(socket: Duplex, admission: Admission): () => void {
+  /**
+   * Closes `socket` as soon as this admission no longer holds; the returned function forgets the socket. Undefined for
+   * a socket that has closed already: its client left during the admission, and no `close` event is to come.
+   */
+  add(socket: Duplex, admission: Admission): (() => void) | undefined {
+    if (socket.destroyed) return undefined;
     const entry = { socket, admission };
     this.#open.add(entry);
     const forget = () => this.#open.delete(entry);
@@ -101,10 +105,13 @@ export class Connections {
       if (code === "unavailable" || code === "internal") return;
       reason = message;
     }
-    for (const { socket, admission } of entries) {
+    for (const entry of entries) {
+      const { socket, admission } = entry;
       const runs = now?.workspace.desired === "running" && now.workspace.endpoint === admission.workspace.endpoint;
       // An editor who has become a viewer keeps no open socket either.
       if (runs && now?.mayWork === admission.mayWork) continue;
+      // Forgotten here and not at the `close` event, so that each connection is closed and logged once.
+      if (!this.#open.delete(entry)) continue;
       this.#log.info({ workspaceId: admission.workspace.id, gatewaySessionId, reason }, "connection closed");
       socket.destroy();
     }

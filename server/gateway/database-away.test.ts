@@ -8,12 +8,11 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedde
 import { migrateDatabase } from "#server/db/migrate.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { resetEnv } from "#server/env.ts";
-import { logger } from "#server/log.ts";
 import { makeWorkspace, makeWorld } from "#server/services/testing.ts";
 import { handover } from "#server/services/workspace/handover.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { startGateway } from "./gateway.ts";
-import { closes, closesWithin, echo, openSocket, SOON, send, startUpstream } from "./testing.ts";
+import { closes, closesWithin, echo, gatewayOptions, openSocket, SOON, send, startUpstream } from "./testing.ts";
 
 const ends: (() => Promise<unknown>)[] = [];
 let folder: string;
@@ -40,14 +39,7 @@ it("keeps what is open while PostgreSQL is away, answers 503 meanwhile, and goes
   ends.push(upstream.close);
   process.env.SLUICE_GATEWAY_URL = "http://localhost:3002";
   resetEnv();
-  const gateway = await startGateway(database, {
-    host: "localhost",
-    url: "http://localhost:3002",
-    portalUrl: "http://localhost:3000",
-    listen: "127.0.0.1",
-    port: 0,
-    log: logger("gateway-test"),
-  });
+  const gateway = await startGateway(database, gatewayOptions);
   ends.push(database.close, gateway.close);
   const { id } = await makeWorkspace(world, { owner: world.member });
   await database.db

@@ -3,47 +3,42 @@ import { eq } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { gatewaySessions, memberships, oneTimeCodes, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
-import { resetEnv } from "#server/env.ts";
 import { sendChunks } from "#server/http/testing.ts";
-import { logger } from "#server/log.ts";
 import { end as endSession } from "#server/services/session/end.ts";
-import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { makeWorkspace, type Person } from "#server/services/testing.ts";
 import { handover } from "#server/services/workspace/handover.ts";
 import { stop } from "#server/services/workspace/stop.ts";
-import { type Gateway, startGateway } from "./gateway.ts";
-import { closes, echo, openSocket, resetSocket, SOON, send, startUpstream } from "./testing.ts";
+import { startGateway } from "./gateway.ts";
+import {
+  closes,
+  echo,
+  gatewayOptions,
+  openSocket,
+  resetSocket,
+  SOON,
+  send,
+  startTestGateway,
+  type TestGateway,
+} from "./testing.ts";
 
 const TOKEN = "the-servers-own-token";
 
-const options = {
-  host: "localhost",
-  url: "http://localhost:3002",
-  portalUrl: "http://localhost:3000",
-  listen: "127.0.0.1",
-  port: 0,
-  log: logger("gateway-test"),
-};
-
 let database: TestDatabase;
-let world: World;
-let upstream: Awaited<ReturnType<typeof startUpstream>>;
-let gateway: Gateway;
+let world: TestGateway["world"];
+let upstream: TestGateway["upstream"];
+let gateway: TestGateway["gateway"];
+let close: TestGateway["close"];
 /** A running workspace of `member`, its hostname and origin. */
 let ws: { id: string; host: string; origin: string };
 let cookie: string;
 
 beforeAll(async () => {
   database = await useTestDatabase();
-  world = await makeWorld(database.db);
-  upstream = await startUpstream();
-  process.env.SLUICE_GATEWAY_URL = "http://localhost:3002";
-  resetEnv();
-  gateway = await startGateway(database, options);
+  ({ world, upstream, gateway, close } = await startTestGateway(database));
 });
 
 afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
+  await close();
   await database.drop();
 });
 
@@ -379,7 +374,7 @@ describe("WebSockets", () => {
   });
 
   it("are told by 1012 that a gateway ends to be started again, whatever came before", async () => {
-    const leaving = await startGateway(database, options);
+    const leaving = await startGateway(database, gatewayOptions);
     const headers = { cookie, origin: ws.origin };
     const open = await openSocket(leaving.port, { host: ws.host, path: "/api/kernels/1/channels", headers });
     if (open.socket === undefined) throw new Error("not open");

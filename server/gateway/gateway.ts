@@ -112,6 +112,7 @@ class Handler {
       const found = await this.#admit(request, workspaceId, "http");
       if ("problem" in found) return answerProblem(request, response, found.problem);
       const forget = this.connections.add(request.socket, found.target);
+      if (forget === undefined) return;
       response.once("close", forget);
       prepareRequest(request, found.target.workspace.serverToken ?? "");
       this.#web.web(request, response, { target: targetOf(found.target) }, (error) => {
@@ -136,8 +137,7 @@ class Handler {
       }
       const found = await this.#admit(request, workspaceId, "upgrade");
       if ("problem" in found) return refuseUpgrade(socket, found.problem);
-      if (socket.destroyed) return;
-      this.connections.add(socket, found.target);
+      if (this.connections.add(socket, found.target) === undefined) return;
       prepareRequest(request, found.target.workspace.serverToken ?? "");
       this.#sockets.ws(request, socket, head, { target: targetOf(found.target) }, () => {
         refuseUpgrade(socket, notAnswering(found.target.workspace.name, this.#options.portalUrl, workspaceId));

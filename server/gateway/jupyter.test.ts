@@ -10,12 +10,11 @@ import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
 import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
-import { logger } from "#server/log.ts";
 import { makeWorkspace, makeWorld, type Person } from "#server/services/testing.ts";
 import { handover } from "#server/services/workspace/handover.ts";
 import { add } from "#server/services/workspace-collaborator/add.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
-import { openSocket, send } from "./testing.ts";
+import { gatewayOptions, openSocket, send } from "./testing.ts";
 
 let state: TestState;
 let database: TestDatabase;
@@ -47,14 +46,7 @@ beforeAll(async () => {
   const signal = new AbortController().signal;
   await waitForServer({ endpoint, token: serverToken }, { stillRuns, timeoutMs: 60_000, signal });
   await database.db.update(workspaces).set({ endpoint, serverToken }).where(eq(workspaces.id, id));
-  gateway = await startGateway(database, {
-    host: "localhost",
-    url: "http://localhost:3002",
-    portalUrl: "http://localhost:3000",
-    listen: "127.0.0.1",
-    port: 0,
-    log: logger("gateway-test"),
-  });
+  gateway = await startGateway(database, gatewayOptions);
   cookie = await enter(world.member);
   viewersCookie = await enter(world.outsider);
 }, 240_000);

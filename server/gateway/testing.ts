@@ -2,6 +2,42 @@
 import { createServer, type IncomingHttpHeaders, request } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { WebSocket, WebSocketServer } from "ws";
+import type { TestDatabase } from "#server/db/testing.ts";
+import { resetEnv } from "#server/env.ts";
+import { type Logger, logger } from "#server/log.ts";
+import { makeWorld, type World } from "#server/services/testing.ts";
+import { type Gateway, startGateway } from "./gateway.ts";
+
+/** The options of a gateway for tests, at `http://localhost:3002`. */
+export const gatewayOptions = {
+  host: "localhost",
+  url: "http://localhost:3002",
+  portalUrl: "http://localhost:3000",
+  listen: "127.0.0.1",
+  port: 0,
+  log: logger("gateway-test"),
+};
+
+/** A gateway with people and teams, and one server for all workspaces. */
+export type TestGateway = {
+  world: World;
+  upstream: Awaited<ReturnType<typeof startUpstream>>;
+  gateway: Gateway;
+  close: () => Promise<void>;
+};
+
+export async function startTestGateway(database: TestDatabase, log: Logger = gatewayOptions.log): Promise<TestGateway> {
+  const world = await makeWorld(database.db);
+  const upstream = await startUpstream();
+  process.env.SLUICE_GATEWAY_URL = gatewayOptions.url;
+  resetEnv();
+  const gateway = await startGateway(database, { ...gatewayOptions, log });
+  const close = async () => {
+    await gateway.close();
+    await upstream.close();
+  };
+  return { world, upstream, gateway, close };
+}
 
 export type Seen = { method: string; url: string; headers: IncomingHttpHeaders };
 

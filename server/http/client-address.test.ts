@@ -2,7 +2,7 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { resetEnv } from "#server/env.ts";
-import { addressBehind, clientAddress } from "./client-address.ts";
+import { addressBehind, clientAddress, networkOfClient } from "./client-address.ts";
 import { watchRequests } from "./watch-requests.ts";
 
 describe("the address of a client", () => {
@@ -24,6 +24,19 @@ describe("the address of a client", () => {
 
   it("is not known without a socket", () => {
     expect(addressBehind(0, "6.6.6.6", undefined)).toBeNull();
+  });
+});
+
+describe("the network of a client", () => {
+  it.each([
+    ["192.0.2.1", "192.0.2.1"],
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["2001:db8:0001:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["2001:DB8:1:2::9", "2001:db8:1:2::/64"],
+    ["2001:db8::9", "2001:db8:0:0::/64"],
+    ["::1", "0:0:0:0::/64"],
+  ])("%s is %s", (remoteAddress, network) => {
+    expect(networkOfClient({ headers: {}, socket: { remoteAddress } }, 0)).toBe(network);
   });
 });
 

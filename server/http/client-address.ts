@@ -26,11 +26,26 @@ function bare(text: string): string {
 
 type Incoming = { headers: Record<string, string | string[] | undefined>; socket: { remoteAddress?: string } };
 
-/** Writes it into a request of Node's own server, which alone knows the socket. */
-export function noteClientAddress(request: Incoming, hops: number): void {
+function addressOf(request: Incoming, hops: number): string | null {
   const given = request.headers["x-forwarded-for"];
   const forwarded = Array.isArray(given) ? given.join(",") : given;
-  const address = addressBehind(hops, forwarded, request.socket.remoteAddress);
+  return addressBehind(hops, forwarded, request.socket.remoteAddress);
+}
+
+/** The address that limits count by: one subscriber has 2^64 addresses of IPv6, so their first four groups count. */
+export function networkOfClient(request: Incoming, hops: number): string | null {
+  const address = addressOf(request, hops);
+  if (address === null || isIP(address) !== 6) return address;
+  const [head = "", tail] = address.toLowerCase().split("::");
+  const groups = (text: string) => (text === "" ? [] : text.split(":").map((group) => group.replace(/^0+(?=.)/, "")));
+  const [before, after] = [groups(head), groups(tail ?? "")];
+  const zeros = tail === undefined ? [] : Array.from({ length: 8 - before.length - after.length }, () => "0");
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(":")}::/64`;
+}
+
+/** Writes it into a request of Node's own server, which alone knows the socket. */
+export function noteClientAddress(request: Incoming, hops: number): void {
+  const address = addressOf(request, hops);
   if (address === null) delete request.headers[HEADER];
   else request.headers[HEADER] = address;
 }

@@ -29,6 +29,23 @@ it("leaves no formula to a spreadsheet that cuts cells at other signs than comma
   expect(await text("3-1; x = 2, a@b.example, [1,-5]")).toBe('"3-1; x = 2, a@b.example, [1,-5]"');
 });
 
+it("leaves no formula in wide signs, which Excel reads in Japanese", async () => {
+  const wide = ["＝1+1", "＋1", "－1", "＠SUM(A1)", "a;＝1+1"];
+  const text = await csvResponse(
+    "a.csv",
+    ["name"],
+    wide.map((each) => [each]),
+  ).text();
+  expect(text).toBe("name\r\n'＝1+1\r\n'＋1\r\n'－1\r\n'＠SUM(A1)\r\na;'＝1+1\r\n");
+});
+
+it("begins with a byte-order mark, for Excel to read it as UTF-8, whole and streamed", async () => {
+  const begin = async (answer: Response) => [...new Uint8Array(await answer.arrayBuffer()).slice(0, 4)];
+  const expected = [0xef, 0xbb, 0xbf, "M".charCodeAt(0)];
+  expect(await begin(csvResponse("a.csv", ["Müller"], []))).toEqual(expected);
+  expect(await begin(await csvStream("a.csv", ["Müller"], each()))).toEqual(expected);
+});
+
 it("streams the same, with only a part of it at a time", async () => {
   const header = ["name", "count", "note"];
   const streamed = await csvStream("all.csv", header, each());

@@ -4,14 +4,18 @@ export type Cell = string | number | null;
 
 /**
  * A cell that a spreadsheet reads as text: what begins like a formula is led by an apostrophe. Also behind a semicolon,
- * a tab or the end of a line, where the cell is cut in two by a spreadsheet whose language has its lists so.
+ * a tab or the end of a line, where the cell is cut in two by a spreadsheet whose language has its lists so. The wide
+ * forms of the signs count as well: Excel in Japanese reads `＝1+1` as a formula.
  */
 function cell(value: Cell): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
-  const text = value.replaceAll(/(^|[;\t\r\n])(?=[=+\-@])|^(?=[\t\r])/g, "$1'");
+  const text = value.replaceAll(/(^|[;\t\r\n])(?=[=+\-@＝＋－＠])|^(?=[\t\r])/g, "$1'");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
+
+/** A byte-order mark: without it Excel reads UTF-8 as the code page of the machine. */
+const BOM = "\uFEFF";
 
 const line = (row: readonly Cell[]) => `${row.map(cell).join(",")}\r\n`;
 
@@ -23,7 +27,7 @@ const headersOf = (name: string) => ({
 
 /** A file to download, with its header line. */
 export function csvResponse(name: string, header: readonly string[], rows: readonly (readonly Cell[])[]): Response {
-  return new Response([header, ...rows].map(line).join(""), { headers: headersOf(name) });
+  return new Response(BOM + [header, ...rows].map(line).join(""), { headers: headersOf(name) });
 }
 
 /**
@@ -38,7 +42,7 @@ export async function csvStream(
   const iterator = rows[Symbol.asyncIterator]();
   let next = await iterator.next();
   const encoder = new TextEncoder();
-  let text = line(header);
+  let text = BOM + line(header);
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       for (; !next.done && text.length < CHUNK; next = await iterator.next()) text += line(next.value);

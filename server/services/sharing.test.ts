@@ -23,12 +23,14 @@ import { loadWorld } from "#server/services/lease/world.ts";
 import { list as listNotices } from "#server/services/notice/list.ts";
 import { ask } from "#server/services/quota-request/ask.ts";
 import { decide } from "#server/services/quota-request/decide.ts";
+import { end } from "#server/services/quota-request/end.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
 import { list as listReservations } from "#server/services/reservation/list.ts";
 import { remove as removeReservation } from "#server/services/reservation/remove.ts";
 import { lift } from "#server/services/stop/lift.ts";
 import { list as listStops } from "#server/services/stop/list.ts";
 import { setStop } from "#server/services/stop/set.ts";
+import { get } from "#server/services/team/get.ts";
 import { removeMember } from "#server/services/team/remove-member.ts";
 import { setPolicy } from "#server/services/team/set-policy.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
@@ -171,6 +173,28 @@ it("more quota is asked by a member, approved by the lead, and ends alone", asyn
   expect((await loaded()).quotas.get(world.team)?.limitMilli).toBe(1500);
   expect((await loaded(new Date(hours(3)))).quotas.get(world.team)?.limitMilli).toBe(1000);
   expect(await code(decide(world.admin.ctx, { id: asked.id, approve: false }))).toBe("conflict");
+});
+
+it("an approved increase is shown with the quota, and a lead or an admin ends it early", async () => {
+  const input = { teamId: world.team, gpuType: "soft", limitMilli: 500, endsAt: hours(24), reason: "a paper" };
+  const shown = async () => (await get(world.member.ctx, { id: world.team })).quotas[0]?.increases;
+  const { id } = await ask(world.member.ctx, input);
+  expect(await shown()).toEqual([]);
+  expect(await code(end(world.lead.ctx, { id }))).toBe("conflict");
+  await decide(world.lead.ctx, { id, approve: true });
+  expect(await shown()).toEqual([{ guaranteedMilli: 0, limitMilli: 500, endsAt: input.endsAt }]);
+  for (const { ctx } of [world.member, world.outsider]) expect(await code(end(ctx, { id }))).toBe("forbidden");
+  await end(world.lead.ctx, { id });
+  expect((await loaded()).quotas.get(world.team)?.limitMilli).toBe(1000);
+  expect(await shown()).toEqual([]);
+  expect(await code(end(world.admin.ctx, { id }))).toBe("conflict");
+  const audited = await world.db.select().from(auditEvents).where(eq(auditEvents.subject, id)).orderBy(auditEvents.seq);
+  expect(audited.map(({ action }) => action)).toEqual([
+    "quota-request.ask",
+    "quota-request.approve",
+    "quota-request.end",
+  ]);
+  expect(audited[2]).toMatchObject({ actorId: world.lead.id, detail: { before: { endsAt: input.endsAt } } });
 });
 
 it("more quota may be asked for a later time: it begins and ends alone, for those who wait too", async () => {

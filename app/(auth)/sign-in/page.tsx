@@ -15,7 +15,7 @@ export default async function SignInPage({
   searchParams: Promise<Record<string, string | undefined>>;
 }) {
   const ctx = await anyContext();
-  const { next, callbackUrl, error } = await searchParams;
+  const { next, callbackUrl, error, reference } = await searchParams;
   const target = afterSignIn(next ?? callbackUrl);
   if (ctx.principal.kind === "user") redirect(target);
   const setup = await status(ctx);
@@ -40,7 +40,7 @@ export default async function SignInPage({
       <SignInForm
         next={target}
         provider={SLUICE_OIDC_ISSUER ? SLUICE_OIDC_NAME : undefined}
-        refused={error ? refusal(error, SLUICE_OIDC_NAME) : undefined}
+        refused={error ? refusal(error, SLUICE_OIDC_NAME, reference) : undefined}
       />
     </>
   );
@@ -52,11 +52,12 @@ function afterSignIn(wanted: string | undefined): string {
   return path.startsWith("/sign-in") || path === "/" ? "/workspaces" : path;
 }
 
-function refusal(error: string, provider: string): string {
+function refusal(error: string, provider: string, reference = ""): string {
   if (error === "CredentialsSignin") return "E-mail and password do not belong together.";
   if (error === "TooManyAttempts") return "Too many attempts. Wait a few minutes, then try again.";
   if (error === "Unavailable") return "The portal cannot sign anybody in just now. Try again in a few seconds.";
+  const ask = /^[0-9a-f]{8}$/.test(reference) ? `give an admin the reference ${reference}` : "ask an admin";
   if (error === "AccessDenied")
-    return `${provider} knows you, but this installation does not. Ask an admin for an invitation.`;
-  return `Signing in with ${provider} did not work. Try again, or ask an admin.`;
+    return `${provider} confirmed who you are, but you have no access here. To get in, ${ask}.`;
+  return `Signing in with ${provider} failed. Try again, or ${ask}.`;
 }

@@ -13,7 +13,7 @@ import { Badge } from "#components/ui/state.tsx";
 import type { CostReport } from "#server/contracts/cost.ts";
 import { report } from "#server/services/cost/report.ts";
 import { rowsOf } from "#server/services/cost/rows.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { load, loadFrom, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
 
 export const metadata = { title: "Costs" };
@@ -37,7 +37,7 @@ export default async function CostsPage({ searchParams }: Props) {
   const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
   const after = typeof asked.after === "string" ? asked.after.slice(0, 100) : undefined;
   const limit = asked.rows === "all" ? costs.lines.length : PAGE;
-  const list = rowsOf(costs, { by, search, limit, after });
+  const list = await loadFrom(after, (from) => rowsOf(costs, { by, search, limit, after: from }));
   const place = { path: "/costs", question, search, label: `Search by ${by}` };
   const total = { hours: costs.lines.reduce((sum, line) => sum + line.hours, 0), cents: costs.cents };
   return (

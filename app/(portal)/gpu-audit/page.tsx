@@ -10,7 +10,7 @@ import { Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import type { Waste } from "#server/contracts/cost.ts";
 import { waste as readWaste } from "#server/services/cost/waste.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { load, loadFrom, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
 
 export const metadata = { title: "GPU audit" };
@@ -35,7 +35,9 @@ export default async function GpuAuditPage({ searchParams }: Props) {
   const team = teams.find((each) => each.id === asked.team) ?? (isAdmin ? undefined : teams[0]);
   const [search, after] = [one("search"), one("after")];
   const whose = team ? { teamId: team.id } : {};
-  const waste = await load(() => readWaste(ctx, { month, by, search, ...whose, ...(after && { after }) }));
+  const waste = await loadFrom(after, (from) =>
+    readWaste(ctx, { month, by, search, ...whose, ...(from && { after: from }) }),
+  );
   const question = { month, by, ...(team ? { team: team.id } : {}) };
   const address = (change: Record<string, string>) =>
     `/gpu-audit?${new URLSearchParams({ ...question, ...change }).toString()}`;

@@ -6,7 +6,7 @@ import { Paging } from "#components/ui/paging.tsx";
 import { TabLinks } from "#components/ui/tabs.tsx";
 import { noticeId } from "#server/contracts/common.ts";
 import { list } from "#server/services/notice/list.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { loadFrom, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Notices" };
 
@@ -20,7 +20,9 @@ export default async function NoticesPage({ searchParams }: Props) {
   const asked = await searchParams;
   const show = asked.show === "unread" ? "unread" : "all";
   const after = noticeId.safeParse(asked.after).data;
-  const { notices, unread, total, next } = await load(() => list(ctx, { show, after, limit: PAGE }));
+  const { notices, unread, total, next } = await loadFrom(after, (from) =>
+    list(ctx, { show, after: from, limit: PAGE }),
+  );
   return (
     <>
       <LiveRefresh topics={["notice"]} />

@@ -9,7 +9,7 @@ import { userId } from "#server/contracts/common.ts";
 import { list as listGroups } from "#server/services/identity-group/list.ts";
 import { names as teamNames } from "#server/services/team/names.ts";
 import { list as listUsers } from "#server/services/user/list.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { loadFrom, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "People" };
 
@@ -23,8 +23,8 @@ export default async function PeoplePage({ searchParams }: Props) {
   const asked = await searchParams;
   const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
   const after = userId.safeParse(asked.after).data;
-  const [{ users, total, next }, teams, { groups, claim }] = await load(() =>
-    Promise.all([listUsers(ctx, { search, limit: PAGE, after }), teamNames(ctx), listGroups(ctx)]),
+  const [{ users, total, next }, teams, { groups, claim }] = await loadFrom(after, (from) =>
+    Promise.all([listUsers(ctx, { search, limit: PAGE, after: from }), teamNames(ctx), listGroups(ctx)]),
   );
   const place = { path: "/people", question: {}, search, label: "Search people" };
   return (

@@ -6,6 +6,7 @@ import { type MapShows, mapRecord } from "#components/pool/map-record.ts";
 import { MostIdle } from "#components/pool/most-idle.tsx";
 import { PoolFigures } from "#components/pool/pool-figures.tsx";
 import { PoolTypes } from "#components/pool/pool-types.tsx";
+import { PoolUse } from "#components/pool/pool-use.tsx";
 import { ServerCard } from "#components/pool/server-card.tsx";
 import { MapLegend, ServerMap } from "#components/pool/server-map.tsx";
 import { type TeamKey, teamKey } from "#components/pool/team-key.ts";
@@ -23,7 +24,7 @@ import { poolSight } from "#server/services/gpu-server/pool-sight.ts";
 import { queue } from "#server/services/gpu-server/queue.ts";
 import { MOST_IDLE_DAYS, mostIdle, mostIdleFrom } from "#server/services/utilisation/most-idle.ts";
 import { recentWaitP95 } from "#server/services/utilisation/recent-wait.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { load, loadFrom, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
 
 export const metadata = { title: "Pool" };
@@ -45,9 +46,9 @@ export default async function PoolPage({ searchParams }: Props) {
   const after = gpuServerId.safeParse(asked.after).data;
   const { isAdmin, teams: led } = await load(() => ledTeams(ctx));
   const whose = isAdmin ? undefined : led.map(({ id }) => id);
-  const [pool, waiting, idle, waitP95] = await load(() =>
+  const [pool, waiting, idle, waitP95] = await loadFrom(after, (from) =>
     Promise.all([
-      map(ctx, { search, after }),
+      map(ctx, { search, after: from }),
       queue(ctx, { limit: FIRST_WAITING }),
       mostIdle(ctx, 5, whose),
       recentWaitP95(ctx, whose),
@@ -119,6 +120,8 @@ export default async function PoolPage({ searchParams }: Props) {
           />
         </>
       )}
+      {/* What was free is told to admins alone. */}
+      {isAdmin && <PoolUse />}
       <Section
         title="Queue"
         detail={isAdmin ? undefined : "Of your teams; their places are among all who wait"}
@@ -132,7 +135,7 @@ export default async function PoolPage({ searchParams }: Props) {
       >
         {waiting.rows.length === 0 ? (
           <EmptyState title={isAdmin ? "Nobody waits" : "Nobody of your teams waits"}>
-            Requests that will fit when something ends stand here with their reason.
+            Waiting requests appear here, with the reason.
           </EmptyState>
         ) : (
           <QueueTable rows={waiting.rows.map((request) => ({ ...request, canLeave: true }))} />

@@ -68,7 +68,7 @@ export default async function QueuePage({ searchParams }: Props) {
           <QueueTable rows={waiting.rows.map((request) => ({ ...request, canLeave: true }))} />
         ) : search === "" ? (
           <EmptyState title={`${isAdmin ? "Nobody" : "Nobody of your teams"} waits${gpuType ? ` for ${gpuType}` : ""}`}>
-            Requests that will fit when something ends stand here with their reason.
+            Waiting requests appear here, with the reason.
           </EmptyState>
         ) : (
           <p className="text-ink-2">Nothing matches “{search}”.</p>

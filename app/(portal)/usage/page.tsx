@@ -15,7 +15,7 @@ import { UtilisationTable } from "#components/utilisation/utilisation-table.tsx"
 import { userId, workspaceId } from "#server/contracts/common.ts";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { LONGEST_DAYS, read } from "#server/services/utilisation/read.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { load, loadFrom, pageContext } from "../../page-context.ts";
 import { askedDays, lastHours } from "../asked-days.ts";
 import { ledTeams } from "../led-teams.ts";
 
@@ -76,7 +76,7 @@ export default async function UsagePage({ searchParams }: Props) {
   const usage =
     days.wrong !== undefined
       ? undefined
-      : await load(() => read(ctx, { ...question, search, ...(after && { after }) }));
+      : await loadFrom(after, (from) => read(ctx, { ...question, search, ...(from && { after: from }) }));
   const place = {
     path: "/usage",
     question: asks,

@@ -5,11 +5,13 @@ import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { LaunchAgainButton } from "#components/workspace/launch-again.tsx";
+import { RemovedTable } from "#components/workspace/removed-table.tsx";
 import { WorkspaceTable } from "#components/workspace/workspace-table.tsx";
 import { workspaceId } from "#server/contracts/common.ts";
 import { status } from "#server/services/setup/status.ts";
 import { list } from "#server/services/workspace/list.ts";
-import { load, pageContext } from "../../page-context.ts";
+import { listRemoved } from "#server/services/workspace/list-removed.ts";
+import { loadFrom, pageContext } from "../../page-context.ts";
 import { launchAgain } from "./launch-again.ts";
 
 export const metadata = { title: "Workspaces" };
@@ -25,11 +27,12 @@ export default async function WorkspacesPage({ searchParams }: Props) {
   const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
   const search = one("search").slice(0, 100);
   const after = workspaceId.safeParse(asked.after).data;
-  const [{ workspaces: mine }, { workspaces: shared }, others, setup] = await load(() =>
+  const [{ workspaces: mine }, { workspaces: shared }, others, removed, setup] = await loadFrom(after, (from) =>
     Promise.all([
       list(ctx, { scope: "mine", limit: 200 }),
       list(ctx, { scope: "shared", limit: 200 }),
-      list(ctx, { scope: "others", search, limit: PAGE, after }),
+      list(ctx, { scope: "others", search, limit: PAGE, after: from }),
+      listRemoved(ctx),
       status(ctx),
     ]),
   );
@@ -87,6 +90,16 @@ export default async function WorkspacesPage({ searchParams }: Props) {
           {(others.total > PAGE || search !== "") && <SearchList {...place} />}
           <WorkspaceTable workspaces={others.workspaces} of="others" />
           <Paging {...place} shown={others.workspaces.length} total={others.total} next={others.next} first={!after} />
+        </Section>
+      )}
+      {removed.total > 0 && (
+        <Section title="Removed" detail="Restore a workspace before its files are deleted">
+          <RemovedTable workspaces={removed.workspaces} withOwner={answersForOthers} />
+          {removed.total > removed.workspaces.length && (
+            <p className="mt-2 text-sm text-ink-2">
+              {removed.workspaces.length} of {removed.total}, those whose files are deleted first.
+            </p>
+          )}
         </Section>
       )}
     </>

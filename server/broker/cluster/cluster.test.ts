@@ -99,7 +99,7 @@ it("is no workspace to people, and nothing to launchers", async () => {
   await expect(get(world.member.ctx, { id: workspaceId })).rejects.toThrow("not an id of this kind");
   const { workspaces: seen } = (await list(world.admin.ctx, {})) as { workspaces: { id: string }[] };
   expect(seen.map(({ id }) => id)).not.toContain(workspaceId);
-  expect(await openWorkspaces(database.db)).not.toContain(workspaceId);
+  expect(await openWorkspaces(database.db, new Date())).not.toContain(workspaceId);
 });
 
 it("tells on the pod that it waits and why, and what it gets", async () => {

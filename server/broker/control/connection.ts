@@ -86,6 +86,7 @@ export class ControlConnection {
   #scanAgain = false;
   /** This side ended the connection: gpud is not lost by that. */
   #hungUp = false;
+  #hasSpoken = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -102,6 +103,15 @@ export class ControlConnection {
 
   get serverId(): string | undefined {
     return this.#serverId;
+  }
+
+  get isSilent(): boolean {
+    return !this.#hasSpoken;
+  }
+
+  drop(): void {
+    this.#hungUp = true;
+    this.#socket.terminate();
   }
 
   /** Hangs up; gpud connects again by itself, and if it does not, liveness finds it silent. */
@@ -121,11 +131,11 @@ export class ControlConnection {
 
   /** Messages are worked off one after the other, in gpud's order. */
   #receive(data: Buffer): void {
+    this.#hasSpoken = true;
     this.#lastHeard = new Date();
     if (this.#isTooMuch(data.length)) {
       this.#log.warn({ waiting: this.#waiting }, "gpud sends more than the broker can take; the connection ends");
-      this.#hungUp = true;
-      this.#socket.terminate();
+      this.drop();
       return;
     }
     let message: GpudMessage;
@@ -259,6 +269,8 @@ export class ControlConnection {
     this.#epoch = connected.epoch;
     this.#log = this.#log.child({ serverId: server.id, server: connected.name });
     await this.#recount(server.id, hello.held);
+    // Timers set after the connection has closed would never end. `#closed` reports the loss.
+    if (this.#gone()) return;
     this.#send({
       type: "welcome",
       serverId: server.id,
@@ -268,8 +280,8 @@ export class ControlConnection {
     });
     this.#log.info({ devices: hello.devices.length, leases: connected.leases.length }, "gpud connected");
     this.#options.onOpen(server.id, this);
-    await recordUsage(this.#context(server.id), { serverId: server.id, usages: hello.held });
     this.#timers.push(setInterval(() => this.#tick(), PING_MS));
+    await recordUsage(this.#context(server.id), { serverId: server.id, usages: hello.held });
     this.endLeases();
   }
 
@@ -389,11 +401,12 @@ export class ControlConnection {
   #closed(): void {
     for (const timer of this.#timers) clearInterval(timer);
     this.#options.onClose(this);
-    const serverId = this.#serverId;
-    if (serverId === undefined || this.#hungUp) return;
-    this.#log.warn("gpud's control connection ended");
     this.#work = this.#work
       .then(async () => {
+        // Read after the messages before: a hello in progress gives the connection its server.
+        const serverId = this.#serverId;
+        if (serverId === undefined || this.#hungUp) return;
+        this.#log.warn("gpud's control connection ended");
         await lose(this.#context(serverId), { serverId, lastHeard: this.#lastHeard });
       })
       .catch((error: unknown) => this.#log.warn({ err: error }, "the loss could not be written; liveness will see it"));

@@ -3,14 +3,15 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { Database } from "#server/db/client.ts";
+import { env } from "#server/env.ts";
+import { networkOfClient } from "#server/http/client-address.ts";
 import type { Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import type { Signer } from "#server/services/lease/signer.ts";
 import { ControlConnection } from "./connection.ts";
+import { UnprovedConnections } from "./unproved.ts";
 
 const MAX_MESSAGE = 4 * 1024 * 1024;
-/** Maximum connections without proof of a server's key. Each has ten seconds for the proof. */
-const MOST_UNPROVED = 512;
 
 export type ControlServer = {
   upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -23,6 +24,7 @@ export function createControlServer(options: { db: Database; live: Live; signer:
   const { db, live, signer, log } = options;
   const sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE, perMessageDeflate: false });
   const all = new Set<ControlConnection>();
+  const unproved = new UnprovedConnections<ControlConnection>();
   const byServer = new Map<string, ControlConnection>();
 
   const unsubscribe = live.subscribe(["ending", "pool"], ({ topic, id }) => {
@@ -33,28 +35,31 @@ export function createControlServer(options: { db: Database; live: Live; signer:
 
   return {
     upgrade(request, socket, head) {
-      if (all.size - byServer.size >= MOST_UNPROVED) {
+      const address = networkOfClient(request, env().SLUICE_PROXY_HOPS) ?? "";
+      if (!unproved.makeRoom(address)) {
         socket.end("HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\n\r\n");
         return;
       }
       sockets.handleUpgrade(request, socket, head, (webSocket) => {
-        all.add(
-          new ControlConnection({
-            socket: webSocket,
-            db,
-            signer,
-            log,
-            onOpen: (serverId, connection) => {
-              byServer.get(serverId)?.close(1012, "connected again");
-              byServer.set(serverId, connection);
-            },
-            onClose: (connection) => {
-              all.delete(connection);
-              const { serverId } = connection;
-              if (serverId !== undefined && byServer.get(serverId) === connection) byServer.delete(serverId);
-            },
-          }),
-        );
+        const made = new ControlConnection({
+          socket: webSocket,
+          db,
+          signer,
+          log,
+          onOpen: (serverId, connection) => {
+            unproved.delete(connection);
+            byServer.get(serverId)?.close(1012, "connected again");
+            byServer.set(serverId, connection);
+          },
+          onClose: (connection) => {
+            unproved.delete(connection);
+            all.delete(connection);
+            const { serverId } = connection;
+            if (serverId !== undefined && byServer.get(serverId) === connection) byServer.delete(serverId);
+          },
+        });
+        all.add(made);
+        unproved.add(made, address);
       });
     },
     connected: () => byServer.size,

@@ -18,6 +18,7 @@ import { setState } from "#server/services/image/set-state.ts";
 import { withdraw } from "#server/services/image/withdraw.ts";
 import { makeWorld, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
+import { deleteFiles } from "#server/services/workspace/delete-files.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 import { CHECK_LIMITS } from "./check.ts";
 import { startEnvironmentChecks } from "./loop.ts";
@@ -129,7 +130,11 @@ it("keeps builds of what is undecided, approved or had by a workspace, and delet
   for (const { id } of [used, retired]) await setState(world.admin.ctx, { id, state: "retired" });
   await sweepBuilds(test.db, stateDir);
   expect([passed, used, retired].map(isThere)).toEqual([none, all, none]);
+  // A removed workspace can be restored while its files are kept.
   await remove(world.member.ctx, { id: workspace });
+  await sweepBuilds(test.db, stateDir);
+  expect(isThere(used)).toEqual(all);
+  await deleteFiles(world.member.ctx, { id: workspace });
   await sweepBuilds(test.db, stateDir);
   expect(isThere(used)).toEqual(none);
   expect(existsSync(path.join(stateDir, "environments", "cuda-python.json"))).toBe(true);

@@ -11,7 +11,7 @@ import { events } from "#server/services/workspace/events.ts";
 import { run } from "#server/services/workspace-kernel/run.ts";
 import { start } from "#server/services/workspace-kernel/start.ts";
 import { GPU_PROGRAM } from "./gpu-program.ts";
-import { type Checked, change, gpuTypeFor, removeTest, startedFor, testWorkspace, workspaceOf } from "./state.ts";
+import { type Checked, change, finish, gpuTypeFor, testWorkspace, workspaceOf } from "./state.ts";
 
 /** A node may have to fetch a large image. */
 const LAUNCH_MS = 900_000;
@@ -42,7 +42,6 @@ export async function check(given: Check): Promise<void> {
   const journal = checkJournal(db, log, { versionId: row.id, run: row.checkRun });
   const work = { ...given, journal };
   let step: CheckStep = "lock";
-  let workspace: string | undefined;
   try {
     await change(db, row, { check: "running", checkMessage: null });
     if (row.proposal.source.kind === "packages") {
@@ -56,25 +55,22 @@ export async function check(given: Check): Promise<void> {
       await within(given.limits.buildMs, signal, async (until) => await build({ ...work, signal: until }, locked));
     }
     step = "launch";
-    workspace = await launch(work);
+    const workspace = await launch(work);
     step = "imports";
     const kernelId = await importAll(work, workspace);
     step = "gpu";
     await borrowGpu(work, workspace, kernelId);
     await journal.flush();
-    await change(db, row, { check: "passed", state: "proposed", checkWorkspaceId: null }, "image.pass");
+    await finish(db, row, { check: "passed" }, "image.pass");
   } catch (error) {
     // Whoever leads next goes on, unless it was taken back.
     if (signal.aborted) return await journal.flush();
     const message = messageFor(error).replaceAll("\0", "");
-    workspace ??= await startedFor(db, row);
     journal.failed(step, message);
     await journal.flush();
     log.warn({ versionId: row.id, step, err: error }, "a proposed environment failed its check");
-    const failed = { check: "failed", state: "proposed", checkWorkspaceId: null } as const;
-    await change(db, row, { ...failed, checkMessage: `${SAYS[step]} ${message}`.slice(0, 2000) }, "image.fail");
-  } finally {
-    if (workspace !== undefined && !signal.aborted) await removeTest(db, workspace);
+    const checkMessage = `${SAYS[step]} ${message}`.slice(0, 2000);
+    await finish(db, row, { check: "failed", checkMessage }, "image.fail");
   }
 }
 

@@ -7,7 +7,7 @@ import { trimCache } from "#server/launchers/local/confined.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { CHECK_LIMITS, type CheckLimits, check } from "./check.ts";
-import { type Checked, isWanted, nextCheck } from "./state.ts";
+import { type Checked, isWanted, nextCheck, sweepTests } from "./state.ts";
 import { sweepBuilds } from "./sweep-builds.ts";
 
 const EVERY_MS = 10_000;
@@ -28,6 +28,7 @@ export function startEnvironmentChecks(
     try {
       while (!stopped && (await leadership.isLeader())) {
         const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel } = env();
+        await sweepTests(db);
         await sweepBuilds(db, stateDir);
         const row = await nextCheck(db);
         if (row === undefined || stopped) return;

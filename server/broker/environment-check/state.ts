@@ -1,6 +1,6 @@
 /** Reads and writes of proposed environments by the loop that checks them. Every write names the check it is about. */
-import { and, asc, eq, inArray, isNull, ne, sql } from "drizzle-orm";
-import { audit, inTransaction, systemContext } from "#server/context.ts";
+import { and, asc, eq, inArray, isNull, ne, not, notInArray, or, sql } from "drizzle-orm";
+import { audit, type Context, inTransaction, systemContext } from "#server/context.ts";
 import { formatMilli } from "#server/contracts/amount.ts";
 import { type Proposal, proposal } from "#server/contracts/image.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
@@ -8,6 +8,7 @@ import { gpuServers, gpus, images, imageVersions, quotas, workspaces } from "#se
 import { newId } from "#server/ids.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
 import { notify } from "#server/live.ts";
+import { wasApproved } from "#server/services/image/order.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 
 type Row = typeof imageVersions.$inferSelect;
@@ -80,6 +81,7 @@ export async function testWorkspace(db: Database, row: Checked): Promise<string>
   const gpu = await gpuTypeFor(db, teamId);
   const id = newId("ws");
   await inTransaction(systemContext(db), async (tx) => {
+    await removeTestOf(tx, row);
     await tx.db.insert(workspaces).values({
       ...{ id, name: `test of ${row.name} ${id.slice(-6)}`, ownerId: proposedBy, teamId, launcher },
       ...{ imageVersionId: row.id, desired: "running", observed: "pending", createdAt: tx.now() },
@@ -97,15 +99,44 @@ export async function workspaceOf(db: Database, id: string) {
   return found;
 }
 
-/** Ends the test's workspace and deletes its files. */
-export async function removeTest(db: Database, id: string): Promise<void> {
-  const found = await workspaceOf(db, id);
-  if (found !== undefined && found.desired !== "removed") await remove(systemContext(db), { id });
+/** Writes the outcome of a check and removes its test workspace, in one transaction: neither is there without the other. */
+export async function finish(db: Database, row: Checked, outcome: Change, action: string): Promise<void> {
+  await inTransaction(systemContext(db), async (tx) => {
+    await removeTestOf(tx, row);
+    await change(tx.db, row, { ...outcome, state: "proposed", checkWorkspaceId: null }, action);
+  });
 }
 
-/** The workspace of a check that did not get as far as to know it. */
-export async function startedFor(db: Database, { id }: Pick<Checked, "id">): Promise<string | undefined> {
-  const { checkWorkspaceId } = imageVersions;
-  const [row] = await db.select({ checkWorkspaceId }).from(imageVersions).where(eq(imageVersions.id, id));
-  return row?.checkWorkspaceId ?? undefined;
+/** Removes the test workspace that a proposal names, if there is one. The caller writes another one, or none. */
+async function removeTestOf(tx: Context & { db: Transaction }, { id }: Pick<Checked, "id">): Promise<void> {
+  const [test] = await tx.db
+    .select({ id: workspaces.id })
+    .from(imageVersions)
+    .innerJoin(workspaces, and(eq(workspaces.id, imageVersions.checkWorkspaceId), ne(workspaces.desired, "removed")))
+    .where(eq(imageVersions.id, id))
+    .for("update", { of: imageVersions });
+  if (test !== undefined) await remove(tx, test);
+}
+
+/**
+ * Removes test workspaces that belong to no check under way. Only a check makes a workspace of a version that was never
+ * approved, so each such workspace is one. Called between two checks by the broker that does them.
+ */
+export async function sweepTests(db: Database): Promise<void> {
+  const left = await db
+    .select({ id: workspaces.id })
+    .from(workspaces)
+    .innerJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
+    .where(
+      and(
+        ne(workspaces.desired, "removed"),
+        not(wasApproved),
+        or(
+          eq(imageVersions.state, "retired"),
+          notInArray(imageVersions.check, ["running", "waiting"]),
+          sql`${imageVersions.checkWorkspaceId} is distinct from ${workspaces.id}`,
+        ),
+      ),
+    );
+  for (const test of left) await remove(systemContext(db), test);
 }

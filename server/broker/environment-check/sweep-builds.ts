@@ -5,6 +5,7 @@ import { and, eq, exists, inArray, isNotNull, ne, or } from "drizzle-orm";
 import type { Database } from "#server/db/client.ts";
 import { imageVersions, workspaces } from "#server/db/schema/index.ts";
 import { remove, usedEnvironments } from "#server/launchers/local/environment.ts";
+import { isThereOrRestorable } from "#server/services/workspace/kept-files.ts";
 
 /** `<word>` of a proposal with what is kept under it: builds, their locks, and how they stand. */
 const OF_PROPOSAL = /^([a-z0-9-]+--[0-9a-f]{12})(-[0-9a-f]{16}(\.\w+)*|\.json)?$/;
@@ -35,7 +36,7 @@ async function wordsOfUse(db: Database): Promise<Set<string>> {
   const had = db
     .select({ id: workspaces.id })
     .from(workspaces)
-    .where(and(eq(workspaces.imageVersionId, imageVersions.id), ne(workspaces.desired, "removed")));
+    .where(and(eq(workspaces.imageVersionId, imageVersions.id), isThereOrRestorable()));
   const undecided = and(
     ne(imageVersions.state, "retired"),
     inArray(imageVersions.check, ["waiting", "running", "passed"]),

@@ -23,7 +23,9 @@ import { workspacePaths } from "#server/launchers/local/workspace-files.ts";
 import { register } from "#server/services/dataset/register.ts";
 import { makeWorld, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
+import { deleteFiles } from "#server/services/workspace/delete-files.ts";
 import { remove } from "#server/services/workspace/remove.ts";
+import { restore } from "#server/services/workspace/restore.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
@@ -342,7 +344,7 @@ describe("a running workspace", () => {
     expect(await inNotebook(id, "print(6 * 7)")).toBe("42");
   }, 90_000);
 
-  it("is stopped with its leases, keeps its files, and is gone with them after remove", async () => {
+  it("keeps its files over a stop and a removal, and is gone with them when they are deleted", async () => {
     await reconcile();
     const id = await launch("stopped");
     await observed(id, "running");
@@ -355,6 +357,15 @@ describe("a running workspace", () => {
     const { home, base } = workspacePaths(state.stateDir, id);
     expect(await readFile(`${home}/kept.txt`, "utf8")).toBe("kept");
     await remove(world.member.ctx, { id });
+    await restore(world.member.ctx, { id });
+    await start(world.member.ctx, { id });
+    await observed(id, "running");
+    expect(await inNotebook(id, "print(open('kept.txt').read())")).toBe("kept");
+    // Of what runs, a removal ends the processes and leaves the files.
+    await remove(world.member.ctx, { id });
+    await observed(id, "stopped");
+    expect(await readFile(`${home}/kept.txt`, "utf8")).toBe("kept");
+    await deleteFiles(world.member.ctx, { id });
     await observed(id, "removed");
     await expect(readFile(`${base}/log`)).rejects.toThrow("ENOENT");
     const actions = await database.db
@@ -362,7 +373,8 @@ describe("a running workspace", () => {
       .from(auditEvents)
       .where(eq(auditEvents.subject, id))
       .orderBy(auditEvents.seq);
-    expect(actions.map((entry) => entry.action)).toEqual(["workspace.create", "workspace.stop", "workspace.remove"]);
+    const verbs = ["create", "stop", "remove", "restore", "start", "remove", "delete-files"];
+    expect(actions.map((entry) => entry.action)).toEqual(verbs.map((verb) => `workspace.${verb}`));
   }, 90_000);
 });
 

@@ -13,6 +13,7 @@ import { type Logger, logger } from "#server/log.ts";
 import { egressPolicyOf } from "#server/services/team/egress-policy-of.ts";
 import { bringBack } from "#server/services/workspace/bring-back.ts";
 import { followPlace } from "#server/services/workspace/follow-place.ts";
+import { keepsFiles } from "#server/services/workspace/kept-files.ts";
 import { tellRestart } from "#server/services/workspace/tell-restart.ts";
 import { holdLeadership, type Leadership } from "./leadership.ts";
 import { lookForOrphans } from "./orphans.ts";
@@ -117,7 +118,7 @@ class Loop {
           return;
         }
         await recordBuilds(this.#db, env().SLUICE_STATE_DIR);
-        for (const id of await openWorkspaces(this.#db)) await this.#look(id);
+        for (const id of await openWorkspaces(this.#db, new Date())) await this.#look(id);
         if (Date.now() - this.#lookedForOrphans >= ORPHANS_MS) {
           this.#lookedForOrphans = Date.now();
           await lookForOrphans(this.#db, this.#launchers, this.#log);
@@ -211,7 +212,8 @@ class Loop {
   }
 }
 
-/** Nothing is to be done: it is as wanted, or it failed and waits for a person. */
+/** Nothing is to be done: it is as wanted, it failed and waits for a person, or it is removed and its files are kept. */
 function isSettled(row: WorkspaceRow): boolean {
-  return row.desired === "running" ? row.observed === "failed" : row.desired === row.observed;
+  if (row.desired === "running") return row.observed === "failed";
+  return row.observed === (keepsFiles(row, new Date()) ? "stopped" : row.desired);
 }

@@ -1,5 +1,5 @@
 /** Reads and writes of workspace rows by the reconciler. Every write names the generation it is about. */
-import { and, eq, isNull, ne, or } from "drizzle-orm";
+import { and, eq, isNull, lte, ne, or } from "drizzle-orm";
 import { audit, inTransaction, systemContext } from "#server/context.ts";
 import { proposal } from "#server/contracts/image.ts";
 import type { Database } from "#server/db/client.ts";
@@ -16,7 +16,7 @@ export async function readWorkspace(db: Database, id: string): Promise<Workspace
 }
 
 /** Everything that may need work: what is not settled, and what runs and may have ended by itself. */
-export async function openWorkspaces(db: Database): Promise<string[]> {
+export async function openWorkspaces(db: Database, now: Date): Promise<string[]> {
   const rows = await db
     .select({ id: workspaces.id })
     .from(workspaces)
@@ -26,12 +26,39 @@ export async function openWorkspaces(db: Database): Promise<string[]> {
         or(
           and(eq(workspaces.desired, "running"), ne(workspaces.observed, "failed")),
           and(eq(workspaces.desired, "stopped"), ne(workspaces.observed, "stopped")),
-          and(eq(workspaces.desired, "removed"), ne(workspaces.observed, "removed")),
+          and(
+            eq(workspaces.desired, "removed"),
+            ne(workspaces.observed, "removed"),
+            or(
+              ne(workspaces.observed, "stopped"),
+              isNull(workspaces.filesKeptUntil),
+              lte(workspaces.filesKeptUntil, now),
+            ),
+          ),
         ),
       ),
     )
     .orderBy(workspaces.createdAt);
   return rows.map((row) => row.id);
+}
+
+/**
+ * Before its files are deleted: from here on it cannot be restored. False when somebody has restored it meanwhile, or
+ * removed it anew.
+ */
+export async function giveUpFiles(db: Database, { id }: Pick<WorkspaceRow, "id">, now: Date): Promise<boolean> {
+  const given = await db
+    .update(workspaces)
+    .set({ filesKeptUntil: null })
+    .where(
+      and(
+        eq(workspaces.id, id),
+        eq(workspaces.desired, "removed"),
+        or(isNull(workspaces.filesKeptUntil), lte(workspaces.filesKeptUntil, now)),
+      ),
+    )
+    .returning({ id: workspaces.id });
+  return given.length > 0;
 }
 
 /** Changes the row unless a newer start has begun; says whether it did. */

@@ -3,18 +3,21 @@ import type { Database } from "#server/db/client.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
+import { keepsFiles } from "#server/services/workspace/kept-files.ts";
 import { workspaceJournal } from "./journal.ts";
-import { change, changeWhileWanted, type WorkspaceRow } from "./state.ts";
+import { change, changeWhileWanted, giveUpFiles, type WorkspaceRow } from "./state.ts";
 
 type Work = { db: Database; log: Logger; launcher: Launcher; row: WorkspaceRow };
 
 /** What no longer runs has no address and no secrets. */
 const nothingRuns = { endpoint: null, handle: null, serverToken: null, credentialHash: null, movesAt: null } as const;
 
-/** Ends the notebooks and gives the GPUs back; with `removed` also deletes the files. */
+/** Ends the notebooks and gives the GPUs back; of what is removed also deletes the files, unless they are kept for now. */
 export async function stopWorkspace({ db, log, launcher, row }: Work): Promise<void> {
   const journal = workspaceJournal(db, log, { workspaceId: row.id, generation: row.generation });
-  const step = row.desired === "removed" ? "remove" : "stop";
+  const now = new Date();
+  const step = row.desired === "removed" && !keepsFiles(row, now) ? "remove" : "stop";
+  if (step === "remove" && !(await giveUpFiles(db, row, now))) return;
   journal.started(step, step === "remove" ? "Ending notebooks and deleting files" : "Ending notebooks");
   // First the GPUs: somebody may be waiting for them, and nothing can attach again once the credential is void.
   await change(db, row, { observed: row.desired === "removed" ? row.observed : "stopping", credentialHash: null });

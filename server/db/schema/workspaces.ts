@@ -81,6 +81,8 @@ export const workspaces = pgTable(
     memoryBytes: bytes("memory_bytes"),
     startedAt: instant("started_at"),
     stoppedAt: instant("stopped_at"),
+    /** Of a removed workspace: its files stay until then, and it can be restored. Null: its files are deleted. */
+    filesKeptUntil: instant("files_kept_until"),
     createdAt: createdAt(),
   },
   (t) => [

@@ -16,8 +16,10 @@ import { EXAMPLES } from "#server/launchers/local/examples.ts";
 import { register } from "#server/services/dataset/register.ts";
 import type { World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
+import { deleteFiles } from "#server/services/workspace/delete-files.ts";
 import { follow } from "#server/services/workspace/follow.ts";
 import { remove } from "#server/services/workspace/remove.ts";
+import { restore } from "#server/services/workspace/restore.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { namespaceOf, podName, TEAM_LABEL, WORKSPACE_LABEL } from "./objects.ts";
@@ -188,6 +190,7 @@ except OSError as error:
   );
   expect(printed.split("\n")).toEqual(["1 2 3", "Read-only file system"]);
   await remove(world.member.ctx, { id });
+  await deleteFiles(world.member.ctx, { id });
   await observed(id, "removed");
   for (const object of made.reverse()) await cluster.objects.delete(object);
 });
@@ -306,7 +309,7 @@ it("says so when somebody deletes the pod, and start brings the files back", asy
   expect(await inNotebook(first, 'print(open("/home/user/kept.txt").read())')).toBe("still here");
 });
 
-it("keeps the home over a stop, and deletes everything with the workspace", async () => {
+it("keeps the home over a stop and a removal, and deletes everything with the files", async () => {
   await stop(world.member.ctx, { id: first });
   await observed(first, "stopped");
   expect(await left(first)).toEqual(["PersistentVolumeClaim"]);
@@ -318,6 +321,14 @@ it("keeps the home over a stop, and deletes everything with the workspace", asyn
   await installation.restartReconciler();
   expect(await inNotebook(first, 'print(open("/home/user/kept.txt").read())')).toBe("still here");
   await remove(world.member.ctx, { id: first });
+  await observed(first, "stopped");
+  expect(await left(first)).toEqual(["PersistentVolumeClaim"]);
+  await restore(world.member.ctx, { id: first });
+  await start(world.member.ctx, { id: first });
+  await observed(first, "running$");
+  expect(await inNotebook(first, 'print(open("/home/user/kept.txt").read())')).toBe("still here");
+  await remove(world.member.ctx, { id: first });
+  await deleteFiles(world.member.ctx, { id: first });
   await observed(first, "removed");
   await expect.poll(() => left(first), { timeout: 120_000 }).toEqual([]);
 });

@@ -48,7 +48,7 @@ export type ConfinedOptions = {
   signal?: AbortSignal;
   /** Files and folders of the host that the program reads, at their own paths. */
   reads: string[];
-  /** A Python interpreter among `reads`, for the forwarder. Without it the program has no network. */
+  /** The host's Python interpreter among `reads`, for forwarder and sandbox. Without it the program has no network. */
   python?: string;
   /** The folder that the program writes to, at its own path. The folder must exist. */
   writes: string;

@@ -63,6 +63,8 @@ export type BuiltEnvironment = {
   pythonVersion: string;
   /** Where the interpreter it is based on lives; workspaces need to see it. */
   basePrefix: string;
+  /** That interpreter, outside `path`: the installation may run it on the host. */
+  interpreter: string;
   env: Record<string, string>;
 };
 
@@ -249,6 +251,7 @@ async function readBuilt(target: string): Promise<BuiltEnvironment> {
     hash: built.hash,
     pythonVersion: built.python.version.split(".").slice(0, 2).join("."),
     basePrefix: built.python.basePrefix,
+    interpreter: basePython(built.python),
     env: built.env,
   };
 }

@@ -21,6 +21,7 @@ import { logger } from "#server/log.ts";
 import { loadSigner } from "#server/services/lease/signer.ts";
 import { makeWorkspace, makeWorld } from "#server/services/testing.ts";
 import { LocalLauncher } from "./local-launcher.ts";
+import { processStat } from "./processes.ts";
 import { makeTestState, type TestState } from "./testing.ts";
 import { workspacePaths } from "./workspace-files.ts";
 
@@ -187,6 +188,16 @@ describe("a notebook that goes after what is not its own", () => {
     expect(refused.map(({ host }) => host)).toEqual(expect.arrayContaining(["localhost", "169.254.169.254"]));
     expect(refused.filter(({ reason }) => !reason.includes("which is closed"))).toEqual([]);
   });
+
+  it("cannot have an interpreter of its environment run on the host by the start of a workspace", async () => {
+    const { pid } = JSON.parse(await readFile(own.paths.handle, "utf8")) as { pid: number };
+    // A package of a proposed environment can replace the environment's own `bin/python`.
+    const parent = (await processStat(pid))?.parent;
+    const starter = (await readFile(`/proc/${parent}/cmdline`, "utf8")).split("\0");
+    expect(starter).toContain("--mount");
+    const programs = starter.filter((word) => word.startsWith(path.join(state.stateDir, "environments")));
+    expect(programs.filter((word) => path.basename(path.dirname(word)) === "bin")).toEqual([]);
+  }, 30_000);
 
   it("would have got it all without the sandbox (so the test can fail)", async () => {
     const program = await intruder(path.join(own.paths.run, "credential"), [state.stateDir]);

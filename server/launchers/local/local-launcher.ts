@@ -317,13 +317,19 @@ async function start(input: StartInput): Promise<LocalHandle> {
     { from: paths.gpuds, to: layout.gpuds },
     { from: paths.tmp, to: layout.tmp, writable: true },
     // Not in the home: the workspace could have laid a link there for the mount to follow.
-    ...datasets.map(({ name, folder, writable }) => ({ from: folder, to: `${layout.datasets}/${name}`, writable })),
+    ...datasets.map(({ name, folder, writable }) => ({
+      ...{ from: folder, to: `${layout.datasets}/${name}`, writable },
+      // A workspace that can write above the folder can put a link in its place.
+      isWithoutLinks: true,
+    })),
   ];
   const sandboxed =
     mode === undefined
       ? command
       : sandboxCommand({
-          ...{ mode, root: paths.root, uid, mounts, python, limits },
+          ...{ mode, root: paths.root, uid, mounts, limits },
+          // Not the environment's own: a package of a proposal can replace it.
+          python: environment.interpreter,
           command: command.with(1, INIT_INSIDE),
         });
 

@@ -5,10 +5,12 @@
 #   ROOT       an empty folder of the host that becomes the mount point of the new root
 #   UID        the host's user id to run as, or "same"
 #   USERNS     "yes": end in a user namespace of its own as user 1000
-#   PYTHON     an interpreter that starts the loopback where the system has no ip(8)
+#   PYTHON     an interpreter that no tenant can write; it runs with the rights of the installation
 #   TASKS      limit of processes and threads, or "any"
 #   SHM        bytes of /dev/shm, also the limit of System V shared memory
-#   OPERATION  ro SOURCE TARGET | rw SOURCE TARGET | tmpfs BYTES TARGET | link TEXT TARGET | dir TARGET
+#   OPERATION  ro SOURCE TARGET | rw SOURCE TARGET | ro-folder SOURCE TARGET | rw-folder SOURCE TARGET
+#              tmpfs BYTES TARGET | link TEXT TARGET | dir TARGET
+#              The source of ro-folder and rw-folder is left out with a line where its path holds a link.
 set -eu
 root=$1 uid=$2 userns=$3 python=$4 tasks=$5 shm=$6
 shift 6
@@ -16,9 +18,9 @@ shift 6
 place() { # makes the mount point $2 for the source $1
   if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root${2%/*}" && : >"$root$2"; fi
 }
-read_only() {
+restrict() { # mounts $2 again with the flag $1, "ro" or "rw", and without set-uid programs and devices
   # A flag that the source's own mount has and that we may not drop must be named again.
-  mount -o remount,bind,ro,nosuid,nodev "$1" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec "$1"
+  mount -o "remount,bind,$1,nosuid,nodev" "$2" 2>/dev/null || mount -o "remount,bind,$1,nosuid,nodev,noexec" "$2"
 }
 
 memory_files() { # a tmpfs of $1 bytes at $2; each file also costs the kernel about 1 KiB, outside the size
@@ -31,12 +33,15 @@ PATH=$PATH:/usr/sbin:/sbin
 mount -t tmpfs -o mode=0755,nosuid,nodev,size=4m sluice "$root"
 while [ "$1" != "--" ]; do
   case $1 in
-    ro) place "$2" "$3"; mount --bind "$2" "$root$3"; read_only "$root$3"; shift 3 ;;
-    rw)
-      place "$2" "$3"
-      mount --bind "$2" "$root$3"
-      # Without root, what the disk forbids has to be forbidden again.
-      mount -o remount,bind,nosuid,nodev "$root$3" 2>/dev/null || mount -o remount,bind,nosuid,nodev,noexec "$root$3"
+    ro | rw) place "$2" "$3"; mount --bind "$2" "$root$3"; restrict "$1" "$root$3"; shift 3 ;;
+    ro-folder | rw-folder)
+      mkdir -p "$root$3"
+      if reason=$("$python" -I -S "${0%/*}/bind-folder.py" "$2" "$root$3" 2>&1); then
+        restrict "${1%-folder}" "$root$3"
+      else
+        rmdir "$root$3"
+        echo "$3 is left out: its folder was exchanged or removed during the start ($reason)." >&2
+      fi
       shift 3
       ;;
     tmpfs) mkdir -p "$root$3"; memory_files "$2" "$root$3"; shift 3 ;;
@@ -67,6 +72,10 @@ ln -s /proc/self/fd/0 "$root/dev/stdin"
 ln -s /proc/self/fd/1 "$root/dev/stdout"
 ln -s /proc/self/fd/2 "$root/dev/stderr"
 
+# The network is a loopback of its own and nothing else. SIOCSIFFLAGS (0x8914) sets IFF_UP (1) on `lo`.
+ip link set lo up 2>/dev/null || "$python" -I -S -c 'import fcntl, socket, struct
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh22x", b"lo", 1))'
+
 mkdir "$root/.host"
 cd "$root"
 pivot_root . .host
@@ -74,10 +83,6 @@ cd /
 umount -l /.host
 rmdir /.host
 mount -o remount,bind,ro,nosuid,nodev /
-
-# The network is a loopback of its own and nothing else. SIOCSIFFLAGS (0x8914) sets IFF_UP (1) on `lo`.
-ip link set lo up 2>/dev/null || "$python" -I -S -c 'import fcntl, socket, struct
-fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh22x", b"lo", 1))'
 
 # Before the last user namespace is made: the kernel counts tasks by namespace, up to the limit of its maker.
 [ "$tasks" = any ] || prlimit --pid "$$" --nproc="$tasks:$tasks"

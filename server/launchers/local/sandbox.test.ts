@@ -1,6 +1,15 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -16,21 +25,40 @@ const isRoot = process.getuid?.() === 0;
 const LOOK =
   "id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status; ls /; test -w /usr && echo writable; test -e /dev/nvidiactl && echo nvidiactl; true";
 
+const PROGRAMS = ["sandbox.sh", "close-descriptors.py", "bind-folder.py"];
+
 const CONNECT = `import socket
 socket.socket(socket.AF_UNIX).connect("${insideLayout.gpuds}/gpud.sock")
 print("connected")`;
 
+/** Exchanges two names for as long as it runs: RENAME_EXCHANGE (2) of renameat2. */
+const EXCHANGE = `import ctypes, os, sys
+libc = ctypes.CDLL(None)
+print("ready", flush=True)
+while True:
+    libc.renameat2(-100, os.fsencode(sys.argv[1]), -100, os.fsencode(sys.argv[2]), 2)`;
+
+/** Opens a file at descriptors that Node does not close, and becomes a command. */
+const LEAK = `import os, sys
+for number in (3, 16, 17, 30, 900):
+    os.dup2(os.open("/etc/passwd", os.O_RDONLY), number)
+os.execvp(sys.argv[1], sys.argv[1:])`;
+
+type Look = { what?: string; mounts?: Mount[]; limits?: SandboxLimits; isLeaking?: boolean };
+
 /** Runs the look around in a sandbox, as nobody when we are root and shall not be. */
 function look(
   mode: { asRoot: boolean; userNamespace: boolean },
-  { what = LOOK, mounts = [], limits }: { what?: string; mounts?: Mount[]; limits?: SandboxLimits } = {},
+  { what = LOOK, mounts = [], limits, isLeaking = false }: Look = {},
 ): string {
   const root = mkdtempSync(path.join(folder, "root-"));
   chmodSync(root, 0o777);
   // Nobody cannot read a checkout below /root.
-  const script = path.join(folder, "sandbox.sh");
-  copyFileSync(path.join(import.meta.dirname, "sandbox.sh"), script);
-  chmodSync(script, 0o755);
+  const copied = (name: string) => path.join(folder, path.basename(name));
+  for (const name of PROGRAMS) {
+    copyFileSync(path.join(import.meta.dirname, name), copied(name));
+    chmodSync(copied(name), 0o755);
+  }
   const command = sandboxCommand({
     mode,
     root,
@@ -39,10 +67,15 @@ function look(
     limits,
     command: ["sh", "-c", what],
   });
-  const [program = "", ...args] = command.map((word) => (word.endsWith("/sandbox.sh") ? script : word));
+  const [program = "", ...args] = command.map((word) =>
+    PROGRAMS.some((name) => word === path.join(import.meta.dirname, name)) ? copied(word) : word,
+  );
   const asNobody = isRoot && !mode.asRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
-  const [first = program, ...rest] = [...asNobody, program, ...args];
-  return execFileSync(first, rest, { encoding: "utf8", timeout: 20_000, cwd: "/" });
+  const leaking = isLeaking ? ["python3", "-c", LEAK] : [];
+  const [first = program, ...rest] = [...leaking, ...asNobody, program, ...args];
+  // Root's own path may lead nobody to programs below /root.
+  const env = asNobody.length > 0 ? { ...process.env, PATH: "/usr/sbin:/usr/bin:/sbin:/bin" } : process.env;
+  return execFileSync(first, rest, { encoding: "utf8", timeout: 20_000, cwd: "/", env });
 }
 
 describe.runIf(probeSandbox().mode !== undefined)("the sandbox", () => {
@@ -58,6 +91,56 @@ describe.runIf(probeSandbox().mode !== undefined)("the sandbox", () => {
     expect(lines).not.toContain("root");
     expect(lines).not.toContain("writable");
     expect(lines, "JAX looks for a device file").toContain("nvidiactl");
+  });
+
+  it.each(modes)("passes on no descriptor that the starter of Sluice left open, and no ignored signal (%o)", (mode) => {
+    const what = "ls /proc/$$/fd; grep SigIgn /proc/$$/status";
+    const [descriptors, ignored] = look(mode, { what, isLeaking: true }).trim().split("SigIgn:");
+    expect(descriptors?.trim().split("\n")).toEqual(["0", "1", "2"]);
+    expect(Number(ignored)).toBe(0);
+  });
+
+  it.each(modes)(
+    "mounts no link that was put in the place of a folder (%o)",
+    async (mode) => {
+      // The outer folder is writable for another workspace. What the link leads to is a folder of another team.
+      const base = realpathSync(mkdtempSync(path.join(folder, "exchange-")));
+      const [inner, secret] = [path.join(base, "outer", "inner"), path.join(base, "secret")];
+      for (const [at, text] of [
+        [inner, "own"],
+        [secret, "secret"],
+      ] as const) {
+        mkdirSync(at, { recursive: true });
+        writeFileSync(path.join(at, "text"), text);
+      }
+      symlinkSync(secret, path.join(base, "outer", "link"));
+      execFileSync("chmod", ["-R", "a+rX", base]);
+      const swapper = spawn("python3", ["-c", EXCHANGE, inner, path.join(base, "outer", "link")]);
+      await once(swapper.stdout, "data");
+      const seen = new Set<string>();
+      try {
+        const mount = { from: inner, to: "/data/set", isWithoutLinks: true };
+        for (let start = 0; start < 12 || (!seen.has("own") && start < 60); start++)
+          seen.add(look(mode, { what: "cat /data/set/text 2>/dev/null || echo left out", mounts: [mount] }).trim());
+      } finally {
+        swapper.kill("SIGKILL");
+      }
+      expect(seen).not.toContain("secret");
+      expect(seen, "the folder itself is mounted").toContain("own");
+    },
+    60_000,
+  );
+
+  it.each(modes)("mounts a folder without links with the rights that were asked for (%o)", (mode) => {
+    const data = realpathSync(mkdtempSync(path.join(folder, "data-")));
+    chmodSync(data, 0o777);
+    const mounts = [
+      { from: data, to: "/data/read", isWithoutLinks: true },
+      { from: data, to: "/data/write", isWithoutLinks: true, writable: true },
+      { from: path.join(data, "gone"), to: "/data/gone", isWithoutLinks: true },
+    ];
+    const what = "for name in read write; do touch /data/$name/file 2>/dev/null && echo $name; done; ls /data";
+    expect(look(mode, { what, mounts }).trim().split("\n")).toEqual(["write", "read", "write"]);
   });
 
   it.each(modes)("lets through to a gpud's socket, and nobody lays another there (%o)", async (mode) => {

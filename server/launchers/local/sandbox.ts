@@ -10,11 +10,21 @@ import type { Isolation } from "#server/launchers/launcher.ts";
 import { DEFAULT_SHM_BYTES } from "./limits.ts";
 
 const SCRIPT = path.join(import.meta.dirname, "sandbox.sh");
+const CLOSE_DESCRIPTORS = path.join(import.meta.dirname, "close-descriptors.py");
 
 /** How this machine lets us isolate. As root we also change to a user id of the workspace's own. */
 export type SandboxMode = { asRoot: boolean; userNamespace: boolean };
 
-export type Mount = { from: string; to: string; writable?: boolean };
+export type Mount = {
+  from: string;
+  to: string;
+  writable?: boolean;
+  /**
+   * `from` is a folder whose path holds no link. Where somebody has put a link into the path since then, the sandbox
+   * starts without the mount.
+   */
+  isWithoutLinks?: boolean;
+};
 
 /** The files of /etc that programs need to resolve names, trust certificates, find libraries and tell the time. */
 const ETC = [
@@ -77,7 +87,7 @@ export type SandboxCommand = {
   mounts: Mount[];
   command: string[];
   limits?: SandboxLimits;
-  /** A Python interpreter, as the sandbox sees it, for systems without ip(8). */
+  /** A Python interpreter that no tenant can write: it runs on the host, with the rights of the installation. */
   python?: string;
 };
 
@@ -86,8 +96,12 @@ export function sandboxCommand(input: SandboxCommand): string[] {
   const { mode, root, uid, mounts, command, limits, python = "python3" } = input;
   // Without root, the right to mount comes from a user namespace in which we are root.
   const user = mode.asRoot ? [] : ["--user", "--map-root-user"];
-  const operations = mounts.flatMap((mount) => [mount.writable ? "rw" : "ro", mount.from, mount.to]);
+  const operations = mounts.flatMap(({ from, to, writable, isWithoutLinks }) => [
+    `${writable ? "rw" : "ro"}${isWithoutLinks ? "-folder" : ""}`,
+    ...[from, to],
+  ]);
   return [
+    ...[python, "-I", "-S", CLOSE_DESCRIPTORS],
     "unshare",
     ...user,
     ...["--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--"],

@@ -88,11 +88,15 @@ function whoHas({ db }: Context, words: string | undefined): SQL[] {
 function whatHas({ db }: Context, words: string | undefined): SQL[] {
   return hasWords(words, (has) => [
     has(auditEvents.subject),
+    has(refused),
     ...[users, teams, workspaces, gpuServers, images].map((table) =>
       inArray(auditEvents.subject, db.select({ id: table.id }).from(table).where(has(table.name))),
     ),
   ]);
 }
+
+/** Of a sign-in that was refused, what an admin is told of it: the reference and the e-mail. */
+const refused = sql`case when ${auditEvents.action} = 'session.refuse' then concat_ws(' ', ${auditEvents.detail} ->> 'reference', ${auditEvents.detail} ->> 'email') end`;
 
 /** What has a name by which people look for it. */
 type Named = typeof users | typeof teams | typeof workspaces | typeof gpuServers | typeof images;

@@ -11,6 +11,7 @@ import { makeWorkspace, makeWorld, type World } from "#server/services/testing.t
 import { closeMonth } from "./close-month.ts";
 import { monthOf, monthSpan } from "./month.ts";
 import { prices } from "./prices.ts";
+import { removePrice } from "./remove-price.ts";
 import { report } from "./report.ts";
 import { rows } from "./rows.ts";
 import { setPrice } from "./set-price.ts";
@@ -163,6 +164,16 @@ describe("a month's costs", () => {
       code: "conflict",
     });
     expect((await prices(world.admin.ctx)).prices[0]).toMatchObject({ amount: 3, version: (version ?? 0) + 1 });
+  });
+
+  it("have no price any more once it is removed, by an admin who has seen the latest one", async () => {
+    const [before] = (await prices(world.admin.ctx)).prices;
+    const type = "soft";
+    await expect(removePrice(world.lead.ctx, { type })).rejects.toMatchObject({ code: "forbidden" });
+    await expect(removePrice(world.admin.ctx, { type, version: 99 })).rejects.toMatchObject({ code: "conflict" });
+    expect((await removePrice(world.admin.ctx, { type, version: before?.version })).prices).toEqual([]);
+    await expect(removePrice(world.admin.ctx, { type })).rejects.toMatchObject({ message: "soft has no price." });
+    await setPrice(world.admin.ctx, { type, basis: "hour", amount: 3 });
   });
 
   it("stay as they were when the month was closed", async () => {

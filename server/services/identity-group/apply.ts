@@ -11,13 +11,16 @@ import { stopOfPerson } from "#server/services/workspace/stop-of-person.ts";
 type Tx = Context & { db: Transaction };
 type Given = typeof identityGroups.$inferSelect;
 
-/** What these groups give. */
+/** What these groups give. A slash before a name does not count: Keycloak writes the group `ds` as the path `/ds`. */
 export async function givenBy(tx: Tx, groups: readonly string[]): Promise<Given[]> {
-  if (groups.length === 0) return [];
+  const names = [
+    ...new Set(groups.flatMap((group) => [group, group.normalize()]).map((group) => group.replace(/^\//, ""))),
+  ];
+  if (names.length === 0) return [];
   return await tx.db
     .select()
     .from(identityGroups)
-    .where(inArray(identityGroups.name, [...groups]));
+    .where(inArray(identityGroups.name, [...names, ...names.map((name) => `/${name}`)]));
 }
 
 /**

@@ -49,8 +49,9 @@ it("tells a history to its first lease, a page at a time", async () => {
 });
 
 it("of others' leases it tells nothing, whatever it is asked to go on from", async () => {
-  const { leases: seen, total } = await list(world.outsider.ctx, { which: "all", after: ids[0] });
+  const { leases: seen, total } = await list(world.outsider.ctx, { which: "all" });
   expect([seen, total]).toEqual([[], 0]);
+  await expect(list(world.outsider.ctx, { which: "all", after: ids[0] })).rejects.toThrow(/^after: No row/);
 });
 
 it("reads all of them for a file", async () => {

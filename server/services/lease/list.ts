@@ -8,6 +8,7 @@ import {
   listLeasesInput,
 } from "#server/contracts/gpu-server.ts";
 import { gpuServers, gpus, leases, leaseWork, teams, users, workspaces } from "#server/db/schema/index.ts";
+import { refuseUnknownPlace } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { leavesWithServer } from "./holder.ts";
 import { computePercent, recentGpuTime, runningOf } from "./usage.ts";
@@ -38,6 +39,8 @@ export async function list(ctx: Context, raw: ListLeasesInput = {}): Promise<Lea
     leaseItems(ctx, and(matching, input.after === undefined ? undefined : isAfter(input.after)), input.limit + 1),
     ctx.db.$count(leases, matching),
   ]);
+  const row = (id: string) => and(visibleTo(ctx.principal), eq(leases.id, id));
+  await refuseUnknownPlace(ctx, rows, { after: input.after, table: leases, row });
   const page = rows.slice(0, input.limit);
   return { leases: page, total, next: rows.length > input.limit ? (page.at(-1)?.id ?? null) : null };
 }

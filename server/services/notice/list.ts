@@ -3,6 +3,7 @@ import { authorize, type Context } from "#server/context.ts";
 import { type ListNoticesInput, listNoticesInput, type NoticePage } from "#server/contracts/notice.ts";
 import { notices } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { refuseUnknownPlace } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 
 /** What whoever asks was told, the newest first, a page at a time. */
@@ -25,6 +26,8 @@ export async function list(ctx: Context, raw: ListNoticesInput = {}): Promise<No
       .from(notices)
       .where(own),
   ]);
+  const row = (id: string) => and(own, eq(notices.id, id));
+  await refuseUnknownPlace(ctx, rows, { after, table: notices, row });
   const page = rows.slice(0, limit);
   const { all, unread: left } = counted ?? { all: 0, unread: 0 };
   const last = page.at(-1)?.id;

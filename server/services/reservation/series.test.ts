@@ -116,6 +116,7 @@ it("only an admin reserves, in a zone that is known and not too far ahead", asyn
   const repeat = { until: "2027-04-06", timeZone: "Europe/Berlin" };
   const refused = [
     { ...repeat, timeZone: "Nowhere/City" },
+    { ...repeat, timeZone: "+02:00" },
     { ...repeat, until: "soon" },
     { ...repeat, until: "2028-01-01" },
   ];

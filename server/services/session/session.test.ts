@@ -135,6 +135,36 @@ describe("an OIDC identity", () => {
   });
 });
 
+describe("a provider that takes another one's place", () => {
+  const identity = (issuer: string, email: string) => ({ issuer, subject: "s9", email, emailVerified: true });
+  it("links accounts of the one before by the verified e-mail, and no account that was closed", async () => {
+    const person = await makePerson(test.db, { name: "Thea" });
+    const [before, now] = ["https://old_sso.example.org", "https://oldXsso.example.org"];
+    await signInWithOidc(world.system, identity(before, person.email));
+    expect(await signInWithOidc(world.system, identity(now, person.email))).toMatchObject({ userId: person.id });
+    const [linked] = await test.db.select().from(users).where(eq(users.id, person.id));
+    expect(linked?.oidcSubject).toBe(`${now}|s9`);
+    // A link to the provider in use is an admin's to remove.
+    const other = { ...identity(now, person.email), subject: "s10" };
+    await expect(signInWithOidc(world.system, other)).rejects.toMatchObject({ reason: "other-subject" });
+    await test.db.update(users).set({ disabledAt: new Date() }).where(eq(users.id, person.id));
+    for (const issuer of [before, now]) {
+      const refused = signInWithOidc(world.system, identity(issuer, person.email));
+      await expect(refused).rejects.toMatchObject({ reason: "deactivated", userId: person.id });
+    }
+  });
+
+  it.each([
+    [{ email: undefined }, "no-email"],
+    [{ email: "no address" }, "email-malformed"],
+    [{ emailVerified: false }, "email-not-verified"],
+    [{ emailVerified: undefined }, "email-not-said"],
+  ])("is asked for a verified e-mail: %j", async (wrong, reason) => {
+    const given = { ...identity("https://sso.example.org", "x@example.org"), ...wrong };
+    await expect(signInWithOidc(world.system, given)).rejects.toMatchObject({ reason, code: "forbidden" });
+  });
+});
+
 describe("a first sign-in by OIDC", () => {
   const issuer = "https://sso.example.org";
   it("ends every other way into the account, and a later one none", async () => {

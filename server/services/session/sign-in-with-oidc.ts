@@ -1,38 +1,41 @@
-import { and, eq, isNull } from "drizzle-orm";
+import { and, eq, isNull, notLike, or } from "drizzle-orm";
 import type { z } from "zod";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
-import { personName } from "#server/contracts/common.ts";
+import { email as emailAddress, personName } from "#server/contracts/common.ts";
 import { type OidcIdentity, oidcIdentity } from "#server/contracts/session.ts";
-import { users } from "#server/db/schema/index.ts";
-import { SluiceError } from "#server/errors.ts";
+import { asLine } from "#server/contracts/typed-name.ts";
+import { oneTimeCodes, users } from "#server/db/schema/index.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { applyGroups, givenBy } from "#server/services/identity-group/apply.ts";
 import { endWaysIn } from "#server/services/session/end-ways-in.ts";
+import { SignInRefused } from "#server/services/session/sign-in-refused.ts";
 import type { SignedIn } from "#server/services/session/sign-in-with-password.ts";
+import { joinAllInvited, waitingFor } from "#server/services/user/join-invited.ts";
 
 /**
  * The person whom the OIDC provider vouches for. The first time they are found by the e-mail, which counts only when
  * the provider says that it is verified; from then on by the provider's own subject, whatever happens to the e-mail.
  * The link ends every other way into the account: nobody had proved before that the e-mail was theirs. Whoever has no
- * account gets one where a group of theirs gives something here. What their groups give counts from each sign-in.
+ * account gets one where a group of theirs gives something here, or an invitation waits. What their groups give counts from each sign-in.
+ * Throws `SignInRefused` with the reason.
  */
 export async function signInWithOidc(ctx: Context, raw: OidcIdentity): Promise<SignedIn> {
   authorize(ctx.principal, "session.create");
   const identity = parse(oidcIdentity, raw);
   const oidcSubject = `${identity.issuer}|${identity.subject}`;
   return await inTransaction(ctx, async (tx) => {
-    const [known] = await tx.db
-      .select()
-      .from(users)
-      .where(and(eq(users.oidcSubject, oidcSubject), isNull(users.disabledAt)));
+    const [known] = await tx.db.select().from(users).where(eq(users.oidcSubject, oidcSubject));
+    if (known?.disabledAt != null) throw new SignInRefused("deactivated", known.id);
     const person = known ?? (await link(tx, identity, oidcSubject)) ?? (await make(tx, identity, oidcSubject));
-    if (person === undefined) {
-      throw new SluiceError("forbidden", "You have no account here. Ask an admin for an invitation.");
-    }
     await applyGroups(tx, person.id, identity.groups);
-    return { userId: person.id, email: person.email, name: person.name };
+    const { id: userId, email, name, isAdmin } = person;
+    // Invitations are for an e-mail, which the provider has proved now; an account keeps an older one.
+    if (identity.emailVerified === true && emailAddress.safeParse(identity.email).data === email) {
+      await joinAllInvited(tx, { userId, email, name, isAdmin });
+    }
+    return { userId, email, name };
   });
 }
 
@@ -40,37 +43,66 @@ type Identity = z.output<typeof oidcIdentity>;
 type User = typeof users.$inferSelect;
 type Tx = Parameters<typeof applyGroups>[0];
 
-/** The account that is there with this e-mail and belongs to nobody at the provider yet. */
+/** The verified e-mail of an identity. */
+function verifiedEmail({ email, emailVerified }: Identity): string {
+  if (email === undefined || email === "") throw new SignInRefused("no-email");
+  const address = emailAddress.safeParse(email);
+  if (!address.success) throw new SignInRefused("email-malformed");
+  if (emailVerified === undefined) throw new SignInRefused("email-not-said");
+  if (!emailVerified) throw new SignInRefused("email-not-verified");
+  return address.data;
+}
+
+/**
+ * The account with this e-mail, linked now; undefined where there is none. A link to a provider that is no longer set up
+ * counts for none, as that provider vouches for nobody.
+ */
 async function link(tx: Tx, identity: Identity, oidcSubject: string): Promise<User | undefined> {
-  if (!identity.emailVerified || identity.email === undefined) return undefined;
-  const free = and(isNull(users.oidcSubject), isNull(users.disabledAt), eq(users.isSample, false));
+  const email = verifiedEmail(identity);
+  const { issuer } = identity;
+  const unlinked = or(isNull(users.oidcSubject), notLike(users.oidcSubject, `${likeText(issuer)}|%`));
+  const free = and(unlinked, isNull(users.disabledAt), eq(users.isSample, false));
+  const [there] = await tx.db.select().from(users).where(eq(users.email, email)).for("no key update");
+  if (there === undefined) return undefined;
   const [linked] = await tx.db
     .update(users)
     .set({ oidcSubject, passwordHash: null })
-    .where(and(eq(users.email, identity.email), free))
+    .where(and(eq(users.id, there.id), free))
     .returning();
-  if (linked === undefined) return undefined;
+  if (linked === undefined) throw new SignInRefused(whyNot(there), there.id);
   await endWaysIn(tx, linked.id);
-  await audit(tx, { action: "user.link-oidc", subject: linked.id, detail: { issuer: identity.issuer } });
+  const before = there.oidcSubject === null ? {} : { before: { issuer: there.oidcSubject.split("|")[0] } };
+  await audit(tx, { action: "user.link-oidc", subject: linked.id, detail: { ...before, issuer } });
   return linked;
 }
 
-/** A new account for whoever is in a group that gives something here. */
-async function make(tx: Tx, identity: Identity, oidcSubject: string): Promise<User | undefined> {
-  const { issuer, email, emailVerified, groups = [] } = identity;
-  if (!emailVerified || email === undefined || (await givenBy(tx, groups)).length === 0) return undefined;
+function whyNot({ disabledAt, isSample }: User) {
+  if (disabledAt !== null) return "deactivated";
+  return isSample ? "sample" : "other-subject";
+}
+
+const likeText = (text: string) => text.replace(/[\\%_]/g, "\\$&");
+
+/** A new account for whoever is in a group that gives something here, or is invited. */
+async function make(tx: Tx, identity: Identity, oidcSubject: string): Promise<User> {
+  const email = verifiedEmail(identity);
+  const { issuer, groups = [] } = identity;
+  const byGroup = (await givenBy(tx, groups)).length > 0;
+  if (!byGroup && (await tx.db.$count(oneTimeCodes, waitingFor(tx, email))) === 0) throw new SignInRefused("no-access");
   const [made] = await tx.db
     .insert(users)
     .values({ id: newId("usr"), email, name: nameOf(identity.name, email), oidcSubject, createdAt: tx.now() })
     .onConflictDoNothing()
     .returning();
-  if (made === undefined) return undefined;
-  await audit(tx, { action: "user.create-by-group", subject: made.id, detail: { issuer, email, name: made.name } });
+  // Somebody else made an account with this e-mail or this subject just now: the next try finds it.
+  if (made === undefined) throw new SignInRefused("no-access");
+  const action = byGroup ? "user.create-by-group" : "user.create-by-invitation";
+  await audit(tx, { action, subject: made.id, detail: { issuer, email, name: made.name } });
   await notify(tx.db, "people", made.id);
   return made;
 }
 
 function nameOf(given: string | undefined, email: string): string {
-  const name = personName.safeParse(given?.slice(0, 100));
+  const name = personName.safeParse(given === undefined ? undefined : asLine(given).slice(0, 100));
   return name.success ? name.data : (email.split("@")[0] ?? email).slice(0, 100);
 }

@@ -7,6 +7,8 @@ import { localImageSpec } from "#server/contracts/image.ts";
 import { images, imageVersions, memberships, quotas, teams, users } from "#server/db/schema/index.ts";
 import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
+import { signInWithOidc } from "#server/services/session/sign-in-with-oidc.ts";
+import { signInWithPassword } from "#server/services/session/sign-in-with-password.ts";
 import { complete } from "#server/services/setup/complete.ts";
 import { prepare } from "#server/services/setup/prepare.ts";
 import { status } from "#server/services/setup/status.ts";
@@ -27,6 +29,7 @@ afterEach(() => {
   delete process.env.SLUICE_ADMIN_EMAIL;
   delete process.env.SLUICE_ADMIN_PASSWORD;
   delete process.env.SLUICE_PASSWORD_LINK_FOR;
+  delete process.env.SLUICE_OIDC_ISSUER;
   resetEnv();
 });
 
@@ -106,6 +109,26 @@ describe("unattended", () => {
     process.env.SLUICE_PASSWORD_LINK_FOR = "nobody@example.org";
     resetEnv();
     await expect(prepare(system)).rejects.toThrow("nobody here has the e-mail nobody@example.org");
+  });
+
+  it("lets the only admin back in whom the provider knows by another subject, until the provider signs them in", async () => {
+    const issuer = "https://sso.example.org";
+    process.env.SLUICE_OIDC_ISSUER = issuer;
+    resetEnv();
+    const { userId } = await complete(nobody, { ...form, code: await linkCode() });
+    const ada = (subject: string) => ({ issuer, subject, email: form.email, emailVerified: true });
+    await signInWithOidc(system, ada("before"));
+    await expect(signInWithOidc(system, ada("after"))).rejects.toThrow(/another subject.*SLUICE_PASSWORD_LINK_FOR/);
+    process.env.SLUICE_PASSWORD_LINK_FOR = form.email;
+    resetEnv();
+    const prepared = await prepare(system);
+    if (prepared.state !== "done") throw new Error("There is an admin.");
+    const code = prepared.passwordLink?.link.split("/").at(-1) ?? "";
+    await redeemPasswordLink(nobody, { code, password: "better horse" });
+    const byPassword = { email: form.email, password: "better horse", address: "::1" };
+    expect(await signInWithPassword(system, byPassword)).toMatchObject({ userId });
+    expect(await signInWithOidc(system, ada("after"))).toMatchObject({ userId });
+    await expect(signInWithPassword(system, byPassword)).rejects.toMatchObject({ code: "unauthenticated" });
   });
 
   it("wants both variables", async () => {

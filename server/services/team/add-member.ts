@@ -7,6 +7,7 @@ import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
 import { get } from "#server/services/team/get.ts";
+import { endInvitations } from "#server/services/user/join-invited.ts";
 
 /** Puts somebody who has an account into the team, or changes the role there; it stays, whatever a group says. */
 export async function addMember(ctx: Context, raw: AddMemberInput): Promise<TeamView> {
@@ -34,6 +35,7 @@ export async function addMember(ctx: Context, raw: AddMemberInput): Promise<Team
       teamId: input.teamId,
       detail: { role: input.role, before: before === undefined ? null : { role: before.role } },
     });
+    await endInvitations(tx, { teamId: input.teamId, email: input.email });
     await notify(tx.db, "people", user.id);
     return await get(tx, { id: input.teamId });
   });

@@ -1,4 +1,4 @@
-import { and, asc, eq, ne, or } from "drizzle-orm";
+import { and, asc, eq, ne, notInArray, or } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { leaseRequests, leases, users, workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -13,7 +13,13 @@ export async function refuseInUse({ db }: Context, { id, name }: { id: string; n
       .select({ id: workspaces.id, name: workspaces.name, owner: users.name })
       .from(workspaces)
       .innerJoin(users, eq(users.id, workspaces.ownerId))
-      .where(and(eq(workspaces.teamId, id), or(ne(workspaces.desired, "removed"), ne(workspaces.observed, "removed"))))
+      .where(
+        and(
+          eq(workspaces.teamId, id),
+          // A removed one is in the way until nothing of it runs; files that are kept are not.
+          or(ne(workspaces.desired, "removed"), notInArray(workspaces.observed, ["removed", "stopped"])),
+        ),
+      )
       .orderBy(asc(workspaces.name), asc(users.name)),
     db.$count(leases, and(eq(leases.teamId, id), ne(leases.state, "ended"))),
     db.$count(leaseRequests, and(eq(leaseRequests.teamId, id), eq(leaseRequests.state, "queued"))),

@@ -356,6 +356,7 @@ describe("people of a team", () => {
       email: "new@example.org",
       teamName: "vision",
       role: "member",
+      hasAccount: false,
     });
     const input = { code: secret, name: "New", password: "correct horse" };
     const accepted = await Promise.all([code(acceptInvite(nobody, input)), code(acceptInvite(nobody, input))]);

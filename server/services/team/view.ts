@@ -1,8 +1,8 @@
-import { and, asc, count, eq, inArray, isNull, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, isNull, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { compareNames } from "#server/contracts/names.ts";
 import type { QuotaView, TeamSummary } from "#server/contracts/team.ts";
-import { leases, memberships, quotas, teams, workspaces } from "#server/db/schema/index.ts";
+import { leases, memberships, quotaRequests, quotas, teams, workspaces } from "#server/db/schema/index.ts";
 import { loadPromises } from "#server/services/lease/world.ts";
 
 /** Teams by name, with their quotas and what they have borrowed. */
@@ -53,14 +53,33 @@ async function readQuotas(ctx: Context, teamIds: string[]): Promise<Map<string, 
     .leftJoin(used, and(eq(used.teamId, quotas.teamId), eq(used.gpuType, quotas.gpuType)))
     .where(inArray(quotas.teamId, teamIds))
     .orderBy(asc(quotas.gpuType));
+  const increases = await increasesNow(ctx, teamIds);
   const now = await guaranteesNow(ctx, new Set(rows.map(({ quota }) => quota.gpuType)));
   const views = new Map<string, QuotaView[]>();
   for (const { quota, usedMilli } of rows) {
     const { teamId, ...rest } = quota;
     const guaranteedNowMilli = now.get(quota.gpuType)?.get(teamId) ?? 0;
-    views.set(teamId, [...(views.get(teamId) ?? []), { ...rest, guaranteedNowMilli, usedMilli: usedMilli ?? 0 }]);
+    const added = increases
+      .filter((each) => each.teamId === teamId && each.gpuType === quota.gpuType)
+      .map(({ guaranteedMilli, limitMilli, endsAt }) => ({
+        guaranteedMilli,
+        limitMilli,
+        endsAt: endsAt.toISOString(),
+      }));
+    const view = { ...rest, guaranteedNowMilli, increases: added, usedMilli: usedMilli ?? 0 };
+    views.set(teamId, [...(views.get(teamId) ?? []), view]);
   }
   return views;
+}
+
+async function increasesNow(ctx: Context, teamIds: string[]) {
+  const { teamId, startsAt, endsAt, state } = quotaRequests;
+  const now = ctx.now();
+  return await ctx.db
+    .select()
+    .from(quotaRequests)
+    .where(and(inArray(teamId, teamIds), eq(state, "approved"), lte(startsAt, now), gt(endsAt, now)))
+    .orderBy(asc(endsAt));
 }
 
 /** By GPU type, what each team is guaranteed with the devices that are there. */

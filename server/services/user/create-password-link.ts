@@ -16,7 +16,8 @@ const LINK_SECONDS = 24 * 3600;
 const LINKS = 5;
 
 /**
- * Makes the link with which a person who forgot the password chooses a new one. It replaces one that was made before.
+ * Makes the link with which a person who forgot the password chooses a new one. Who signs in through the provider gets
+ * one from the machine alone (SLUICE_PASSWORD_LINK_FOR); using it removes the link to the provider. It replaces one that was made before.
  * Until it is used nothing changes: the old password and all sessions go on.
  */
 export async function createPasswordLink(ctx: Context, raw: UserInput): Promise<PasswordLink> {
@@ -29,9 +30,13 @@ export async function createPasswordLink(ctx: Context, raw: UserInput): Promise<
     if (row.disabledAt !== null) {
       throw new SluiceError("conflict", "This account is deactivated. Reactivate it first, then make the link.");
     }
-    if (isByProvider(row)) {
+    // A start with SLUICE_PASSWORD_LINK_FOR is the way in when the provider lets no admin in.
+    if (isByProvider(row) && tx.principal.kind !== "system") {
       const provider = env().SLUICE_OIDC_NAME;
-      throw new SluiceError("conflict", `They sign in with ${provider} and have no password here. It is reset there.`);
+      throw new SluiceError(
+        "conflict",
+        `${row.name} signs in with ${provider} and has no password here. Reset the password at ${provider}. If ${provider} knows this person by a new subject, choose Remove link. If no admin can sign in, start with SLUICE_PASSWORD_LINK_FOR=${row.email}.`,
+      );
     }
     await endPasswordLinks(tx, id);
     const { code, expiresAt } = await createCode(tx, "password", LINK_SECONDS, { userId: id });

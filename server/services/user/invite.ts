@@ -16,8 +16,9 @@ export async function invite(ctx: Context, raw: InviteInput): Promise<InviteOutp
   return await inTransaction(ctx, async (tx) => {
     const [team] = await tx.db.select().from(teams).where(eq(teams.id, input.teamId));
     if (team === undefined) throw new SluiceError("not-found", "There is no such team.");
-    const [known] = await tx.db.select({ id: users.id }).from(users).where(eq(users.email, input.email));
+    const [known] = await tx.db.select().from(users).where(eq(users.email, input.email));
     if (known !== undefined) {
+      if (known.disabledAt !== null) throw deactivated(tx, known);
       const there = and(eq(memberships.userId, known.id), eq(memberships.teamId, input.teamId));
       if ((await tx.db.$count(memberships, there)) > 0) {
         throw new SluiceError("invalid", `email: ${input.email} is in this team already.`);
@@ -32,4 +33,15 @@ export async function invite(ctx: Context, raw: InviteInput): Promise<InviteOutp
     });
     return { link: `${env().SLUICE_PORTAL_URL}/invite/${code}`, expiresAt: expiresAt.toISOString() };
   });
+}
+
+/** An account that is closed is opened again, with its files and teams; an admin reads whose it is, to do so. */
+function deactivated(ctx: Context, { id, email }: { id: string; email: string }): SluiceError {
+  const isAdmin = ctx.principal.kind === "user" && ctx.principal.isAdmin;
+  const next = isAdmin ? "Reactivate the account instead." : "Ask an admin to reactivate the account.";
+  return new SluiceError(
+    "conflict",
+    `email: ${email} is deactivated. ${next}`,
+    isAdmin ? { deactivated: id } : undefined,
+  );
 }

@@ -3,6 +3,7 @@ import { authorize, type Context } from "#server/context.ts";
 import { type ListUsersInput, listUsersInput, type UserList } from "#server/contracts/user.ts";
 import { memberships, teams, users } from "#server/db/schema/index.ts";
 import { hasWords } from "#server/db/search.ts";
+import { refuseUnknownPlace } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { viewsOf } from "#server/services/user/view.ts";
 
@@ -20,6 +21,7 @@ export async function list(ctx: Context, raw: ListUsersInput = {}): Promise<User
     limit === undefined ? query : query.limit(limit + 1),
     ctx.db.select({ n: count() }).from(users).where(matching),
   ]);
+  await refuseUnknownPlace(ctx, rows, { after, table: users, row: (id) => eq(users.id, id) });
   const page = rows.slice(0, limit);
   return {
     users: await viewsOf(ctx, page),

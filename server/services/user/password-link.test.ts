@@ -167,7 +167,7 @@ it("is not for whoever signs in through the provider, while there is one", async
     await expect(redeemPasswordLink(nobody(), { code, password: "better horse" })).rejects.toMatchObject({
       code: "not-found",
     });
-    await expect(make()).rejects.toThrow("They sign in with SSO");
+    await expect(make()).rejects.toThrow(/signs in with SSO.*SLUICE_PASSWORD_LINK_FOR=/);
     const view = async () => (await list(world.admin.ctx, { search: person.email })).users[0];
     expect(await view()).toMatchObject({ byProvider: true });
     // Without the provider nobody could sign in to it any more.

@@ -2,9 +2,9 @@ import { eq } from "drizzle-orm";
 import { peekCode } from "#server/auth/one-time-code.ts";
 import { authorize, type Context } from "#server/context.ts";
 import { type InviteView, type ReadInviteInput, readInviteInput } from "#server/contracts/user.ts";
-import { teams } from "#server/db/schema/index.ts";
-import { SluiceError } from "#server/errors.ts";
+import { teams, users } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
+import { inviteNotValid } from "./accept-invite.ts";
 
 /** Whom an invitation is for, without using it. */
 export async function readInvite(ctx: Context, raw: ReadInviteInput): Promise<InviteView> {
@@ -16,7 +16,9 @@ export async function readInvite(ctx: Context, raw: ReadInviteInput): Promise<In
       ? []
       : await ctx.db.select({ name: teams.name }).from(teams).where(eq(teams.id, found.teamId));
   if (found === undefined || found.email === null || team === undefined) {
-    throw new SluiceError("not-found", "This invitation was used already or is too old. Ask for a new link.");
+    throw inviteNotValid();
   }
-  return { email: found.email, teamName: team.name, role: found.role ?? "member" };
+  const { email, role } = found;
+  const hasAccount = (await ctx.db.$count(users, eq(users.email, email))) > 0;
+  return { email, teamName: team.name, role: role ?? "member", hasAccount };
 }

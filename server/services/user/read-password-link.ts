@@ -6,7 +6,7 @@ import { type PasswordLinkView, type ReadPasswordLinkInput, readPasswordLinkInpu
 import { users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
-import { isByProvider, type UserRow } from "./view.ts";
+import type { UserRow } from "./view.ts";
 
 /** So many links that open nothing, from one address in a quarter of an hour. */
 const WRONG_LINKS = 20;
@@ -33,7 +33,7 @@ export async function personOfLink(ctx: Context, code: string): Promise<UserRow>
     .select()
     .from(users)
     .where(and(eq(users.id, found.userId), isNull(users.disabledAt)));
-  if (person === undefined || isByProvider(person)) throw linkNotValid();
+  if (person === undefined) throw linkNotValid();
   await forget(ctx, [from]);
   return person;
 }

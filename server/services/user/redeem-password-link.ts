@@ -14,7 +14,6 @@ import { passwordSet } from "#server/services/notice/words.ts";
 import { writeNotices } from "#server/services/notice/write.ts";
 import { endPasswordLinks, endSessionsOf, endTokens } from "#server/services/session/end-ways-in.ts";
 import { linkNotValid, personOfLink } from "./read-password-link.ts";
-import { isByProvider } from "./view.ts";
 
 /**
  * Gives the person whom a link is for a new password, and ends their browser sessions everywhere. Access tokens are
@@ -38,18 +37,24 @@ export async function redeemPasswordLink(
       .from(users)
       .where(and(eq(users.id, id), isNull(users.disabledAt)))
       .for("no key update");
-    if (row === undefined || isByProvider(row)) throw linkNotValid();
+    if (row === undefined) throw linkNotValid();
     if ((await useCode(tx, "password", input.code)) === undefined) throw linkNotValid();
-    await tx.db.update(users).set({ passwordHash }).where(eq(users.id, id));
+    // Also of whom the provider vouched for until now: the account has one way in. A link to the provider that was made
+    // after the link for the password has ended that one.
+    await tx.db.update(users).set({ passwordHash, oidcSubject: null }).where(eq(users.id, id));
     await endPasswordLinks(tx, id);
     await endSessionsOf(tx, id);
     if (input.revokeTokens) await endTokens(tx, id);
-    const { email, name, isAdmin } = row;
+    const { email, name, isAdmin, oidcSubject } = row;
     // They may have tried the old one too often.
     await forgiveAttempts(tx, { email, address });
     await audit(
       { ...tx, principal: { kind: "user", userId: id, email, name, isAdmin, teams: {} } },
-      { action: "user.redeem-password-link", subject: id, detail: { revokedTokens: input.revokeTokens } },
+      {
+        action: "user.redeem-password-link",
+        subject: id,
+        detail: { revokedTokens: input.revokeTokens, ...(oidcSubject !== null && { before: { oidcSubject } }) },
+      },
     );
     await writeNotices(tx, [passwordSet(id, tx.now(), "link", tx.address)]);
     return { email };

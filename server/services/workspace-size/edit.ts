@@ -1,4 +1,4 @@
-import { and, eq, ne } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type EditSizeInput, editSizeInput, type SizeList } from "#server/contracts/workspace-size.ts";
 import { workspaceSizes, workspaces } from "#server/db/schema/index.ts";
@@ -6,6 +6,7 @@ import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
+import { isThereOrRestorable } from "#server/services/workspace/kept-files.ts";
 import { list } from "./list.ts";
 import { prepareDefault, refuseTaken, refuseUnknownTeams } from "./write.ts";
 
@@ -30,7 +31,7 @@ export async function edit(ctx: Context, raw: EditSizeInput): Promise<SizeList> 
       const changed = await tx.db
         .update(workspaces)
         .set({ sizeCpuMilli: set.cpuMilli, sizeMemoryBytes: set.memoryBytes })
-        .where(and(eq(workspaces.sizeId, id), ne(workspaces.desired, "removed")))
+        .where(and(eq(workspaces.sizeId, id), isThereOrRestorable()))
         .returning({ id: workspaces.id });
       const detail = { before: { ...row, createdAt: undefined }, after: set, workspaces: changed.length };
       await audit(tx, { action: "workspace-size.edit", subject: id, detail });

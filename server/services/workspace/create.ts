@@ -3,7 +3,7 @@ import type { UserPrincipal } from "#server/auth/principal.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type CreateWorkspaceInput, createWorkspaceInput, type WorkspaceView } from "#server/contracts/workspace.ts";
 import { workspaces } from "#server/db/schema/index.ts";
-import { isUniqueViolation, SluiceError } from "#server/errors.ts";
+import { SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
 import { notify } from "#server/live.ts";
@@ -11,6 +11,7 @@ import { parse } from "#server/parse.ts";
 import { readImages } from "#server/services/image/list.ts";
 import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { refuseBesideSampleData } from "#server/services/workspace/launchable.ts";
+import { refuseTakenName } from "#server/services/workspace/refuse-taken-name.ts";
 import { readWorkspaces } from "#server/services/workspace/view.ts";
 import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
 import { chooseSize } from "#server/services/workspace-size/choose.ts";
@@ -24,8 +25,8 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
   const teamId = input.teamId ?? onlyTeam(principal);
   authorize(principal, "workspace.create", { teamId });
   refuseBesideSampleData();
-  try {
-    return await inTransaction(ctx, async (tx) => {
+  return await refuseTakenName(input.name, () =>
+    inTransaction(ctx, async (tx) => {
       await refuseDeactivated(tx, principal.userId);
       const version = await versionFor(tx, input, teamId);
       const id = newId("ws");
@@ -63,16 +64,8 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
       const [view] = await readWorkspaces(tx, eq(workspaces.id, id));
       if (view === undefined) throw new SluiceError("internal", "The workspace was not written.");
       return view;
-    });
-  } catch (error) {
-    if (isUniqueViolation(error)) {
-      throw new SluiceError(
-        "conflict",
-        `name: You have a workspace named "${input.name}" already. Choose another name.`,
-      );
-    }
-    throw error;
-  }
+    }),
+  );
 }
 
 function onlyTeam(principal: UserPrincipal): string {

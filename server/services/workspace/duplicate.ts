@@ -6,7 +6,6 @@ import {
   type WorkspaceView,
 } from "#server/contracts/workspace.ts";
 import { workspaceDatasets, workspaces, workspaceVariables } from "#server/db/schema/index.ts";
-import { isUniqueViolation, SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
@@ -15,6 +14,7 @@ import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { refuseBesideSampleData, refuseNotOffered } from "#server/services/workspace/launchable.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
+import { refuseTakenName } from "#server/services/workspace/refuse-taken-name.ts";
 import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
 import { sameSize } from "#server/services/workspace-size/choose.ts";
 
@@ -25,8 +25,8 @@ import { sameSize } from "#server/services/workspace-size/choose.ts";
 export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Promise<WorkspaceView> {
   const input = parse(duplicateWorkspaceInput, raw);
   refuseBesideSampleData();
-  try {
-    return await inTransaction(ctx, async (tx) => {
+  return await refuseTakenName(input.name, () =>
+    inTransaction(ctx, async (tx) => {
       const like = await loadWorkspace(tx, input.id, "workspace.duplicate");
       const { ownerId, teamId, imageVersionId, launcher, defaultAmount, gpuType, gpuPolicy, idleSeconds } = like;
       await refuseDeactivated(tx, ownerId);
@@ -67,14 +67,6 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
       });
       await notify(tx.db, "workspace", id);
       return await get(tx, { id });
-    });
-  } catch (error) {
-    if (isUniqueViolation(error)) {
-      throw new SluiceError(
-        "conflict",
-        `name: You have a workspace named "${input.name}" already. Choose another name.`,
-      );
-    }
-    throw error;
-  }
+    }),
+  );
 }

@@ -3,6 +3,7 @@ import { authorize, type Context } from "#server/context.ts";
 import { type ListWorkspacesInput, listWorkspacesInput, type WorkspaceList } from "#server/contracts/workspace.ts";
 import { images, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { hasWords } from "#server/db/search.ts";
+import { refuseUnknownPlace } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { roleOf } from "#server/services/workspace/given-role.ts";
 import { countWorkspaces, readWorkspaces } from "#server/services/workspace/view.ts";
@@ -15,8 +16,9 @@ export async function list(ctx: Context, raw: ListWorkspacesInput = {}): Promise
   authorize(ctx.principal, "workspace.list");
   const input = parse(listWorkspacesInput, raw);
   const { scope, teamId, state, limit, after } = input;
+  const visible = ctx.principal.kind === "user" ? visibleTo(ctx.principal, scope) : undefined;
   const matching = and(
-    ctx.principal.kind === "user" ? visibleTo(ctx.principal, scope) : undefined,
+    visible,
     teamId === undefined ? undefined : eq(workspaces.teamId, teamId),
     state === undefined ? undefined : eq(workspaces.observed, state),
     ...hasWords(input.search, (contains) => [workspaces.name, users.name, teams.name, images.title].map(contains)),
@@ -25,6 +27,8 @@ export async function list(ctx: Context, raw: ListWorkspacesInput = {}): Promise
     readWorkspaces(ctx, and(matching, after === undefined ? undefined : isAfter(after)), limit + 1),
     countWorkspaces(ctx, matching),
   ]);
+  const row = (id: string) => and(visible, eq(workspaces.id, id));
+  await refuseUnknownPlace(ctx, rows, { after, table: workspaces, row });
   const page = rows.slice(0, limit);
   return { workspaces: page, total, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
 }
@@ -36,7 +40,8 @@ function visibleTo(principal: Extract<Context["principal"], { kind: "user" }>, s
   if (scope === "mine") return own;
   const shared = sql`${roleOf(principal)} is not null`;
   if (scope === "shared") return shared;
-  const others = ne(workspaces.ownerId, principal.userId);
+  // One that is shared with whoever asks is listed there alone.
+  const others = and(ne(workspaces.ownerId, principal.userId), sql`${roleOf(principal)} is null`);
   if (principal.isAdmin) return scope === "others" ? others : undefined;
   const led = Object.entries(principal.teams).flatMap(([teamId, role]) => (role === "lead" ? [teamId] : []));
   const inLed = led.length === 0 ? sql`false` : inArray(workspaces.teamId, led);

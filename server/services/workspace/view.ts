@@ -82,6 +82,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
     stopsAt: stopTime(w, limitOf(w, teamIdleSeconds))?.toISOString() ?? null,
     movesAt: w.movesAt?.toISOString() ?? null,
     versions: { gpuPolicy: w.gpuPolicyVersion, idleLimit: w.idleLimitVersion, size: w.sizeVersion },
+    filesKeptDays: env().SLUICE_REMOVED_WORKSPACE_DAYS,
     leases: held.get(w.id) ?? [],
     can: possibilities(ctx.principal, w, role),
   }));

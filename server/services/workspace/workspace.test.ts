@@ -17,6 +17,7 @@ import { handover } from "#server/services/workspace/handover.ts";
 import { list } from "#server/services/workspace/list.ts";
 import { redeemHandover } from "#server/services/workspace/redeem-handover.ts";
 import { remove } from "#server/services/workspace/remove.ts";
+import { rename } from "#server/services/workspace/rename.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 
@@ -102,6 +103,35 @@ describe("launching", () => {
 
   it.each(["", " ", "-x", "a/b", "x".repeat(61), "<b>"])("refuses the name %j", async (wrong) => {
     expect(await code(create(world.member.ctx, { name: wrong, image: "cuda-python" }))).toBe("invalid");
+  });
+});
+
+describe("renaming", () => {
+  it("is seen everywhere at once, in the audit, and changes nothing else", async () => {
+    const { id } = await makeWorkspace(world, { owner: world.member, name: name() });
+    const before = await get(world.member.ctx, { id });
+    const renamed = await rename(world.member.ctx, { id, name: "  Final plots " });
+    expect(renamed).toEqual({ ...before, name: "Final plots" });
+    expect((await list(world.lead.ctx, { scope: "all", search: "final plots" })).workspaces.map((w) => w.id)).toEqual([
+      id,
+    ]);
+    await rename(world.member.ctx, { id, name: "Final plots" });
+    const events = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, id));
+    expect(events.map(({ action, detail }) => [action, detail])).toEqual([
+      ["workspace.rename", { before: { name: before.name }, after: { name: "Final plots" } }],
+    ]);
+  });
+
+  it("is refused for a name that another workspace of the owner has, and for anybody but the owner", async () => {
+    const [one, two] = [name(), name()];
+    await makeWorkspace(world, { owner: world.member, name: one });
+    const { id } = await makeWorkspace(world, { owner: world.member, name: two });
+    await expect(rename(world.member.ctx, { id, name: one })).rejects.toMatchObject({
+      code: "conflict",
+      message: `name: You have a workspace named "${one}" already. Choose another name.`,
+    });
+    expect(await code(rename(world.lead.ctx, { id, name: name() }))).toBe("forbidden");
+    expect(await code(rename(world.colleague.ctx, { id, name: name() }))).toBe("not-found");
   });
 });
 

@@ -16,7 +16,7 @@ import { EditQuota } from "#components/team/edit-quota.tsx";
 import { EgressCard } from "#components/team/egress-card.tsx";
 import { MemberTable } from "#components/team/member-table.tsx";
 import { PolicyCard } from "#components/team/policy-card.tsx";
-import { QuotaBar } from "#components/team/quota-bar.tsx";
+import { limitNow, QuotaBar } from "#components/team/quota-bar.tsx";
 import { QuotaRequestTable } from "#components/team/quota-request-table.tsx";
 import { RequestMore } from "#components/team/request-more.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -25,8 +25,11 @@ import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { InvitationTable } from "#components/user/invitation-table.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { isAllowed } from "#server/auth/authorize.ts";
+import type { QuotaRequestView } from "#server/contracts/sharing.ts";
+import type { QuotaView } from "#server/contracts/team.ts";
 import { env } from "#server/env.ts";
 import { list as listCalendars } from "#server/services/calendar/list.ts";
+import { inPool } from "#server/services/gpu-type/in-pool.ts";
 import { teamLeases } from "#server/services/lease/team-leases.ts";
 import { teamQueue } from "#server/services/lease/team-queue.ts";
 import { list as listQuotaRequests } from "#server/services/quota-request/list.ts";
@@ -58,17 +61,19 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
   const mayInvite = isAllowed(ctx.principal, "user.invite", { teamId: team.id });
-  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved] = await load(() =>
-    Promise.all([
-      teamLeases(ctx, { id: team.id }),
-      teamQueue(ctx, { id: team.id }),
-      readBudget(ctx, { id: team.id }),
-      listQuotaRequests(ctx),
-      readPolicy(ctx, { id: team.id }),
-      readEgressPolicy(ctx, { id: team.id }),
-      listCalendars(ctx),
-      listReservations(ctx),
-    ]),
+  const [{ leases }, waiting, budget, asked, policy, egress, { calendars, timeZone }, reserved, capacity] = await load(
+    () =>
+      Promise.all([
+        teamLeases(ctx, { id: team.id }),
+        teamQueue(ctx, { id: team.id }),
+        readBudget(ctx, { id: team.id }),
+        listQuotaRequests(ctx),
+        readPolicy(ctx, { id: team.id }),
+        readEgressPolicy(ctx, { id: team.id }),
+        listCalendars(ctx),
+        listReservations(ctx),
+        inPool(ctx),
+      ]),
   );
   const { invitations } = mayInvite ? await load(() => listInvitations(ctx, { teamId: team.id })) : { invitations: [] };
   const more = asked.requests.filter((request) => request.teamId === team.id);
@@ -111,13 +116,23 @@ export default async function TeamPage({ params, searchParams }: Props) {
                 {...(wanted > 0 && { initialGpus: wanted })}
               />
             )}
-            {may("team.set-quota") && <EditQuota teamId={team.id} teamName={team.name} />}
+            {may("team.set-quota") && (
+              <EditQuota
+                teamId={team.id}
+                teamName={team.name}
+                types={[...capacity.keys()].filter((gpuType) =>
+                  team.quotas.every((quota) => quota.gpuType !== gpuType),
+                )}
+              />
+            )}
           </>
         }
       >
         {team.quotas.length === 0 ? (
           <EmptyState title="No quota yet">
-            Without one the team may borrow nothing. An admin adds a GPU type.
+            {may("team.set-quota")
+              ? "The team can borrow no GPU. Add a GPU type to give it a quota."
+              : "The team can borrow no GPU. Ask an admin to give it a quota."}
           </EmptyState>
         ) : (
           <div className="flex flex-col gap-3">
@@ -130,7 +145,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
                 <QuotaBar quota={quota} />
                 {quota.personMilli !== null && (
                   <p className="figures mt-1.5 text-sm text-ink-2">
-                    One person at most: {formatAmount(quota.personMilli)} {quota.gpuType} at once
+                    Limit per person: {formatAmount(quota.personMilli)} {quota.gpuType}
                   </p>
                 )}
               </Card>
@@ -141,7 +156,11 @@ export default async function TeamPage({ params, searchParams }: Props) {
       {more.length > 0 && (
         <Section title="Requests for more" detail="On top of the quota while they last">
           <QuotaRequestTable
-            requests={more.map((request) => ({ ...request, who: nameOf(request.userId) }))}
+            requests={more.map((request) => ({
+              ...request,
+              who: nameOf(request.userId),
+              beyondPool: beyondPool(request, team.quotas, capacity),
+            }))}
             mayDecide={may("quota-request.decide")}
           />
         </Section>
@@ -162,7 +181,9 @@ export default async function TeamPage({ params, searchParams }: Props) {
         </Section>
       )}
       <Section title="Who holds what">
-        {leases.length === 0 ? (
+        {leases.length === 0 && team.quotas.length === 0 ? (
+          <EmptyState title="Nobody holds a GPU now">The team can borrow GPUs once it has a quota.</EmptyState>
+        ) : leases.length === 0 ? (
           <EmptyState title="Nobody holds a GPU now">
             The whole quota of the team is free: <code>%gpu attach 0.5</code> in a notebook borrows half a GPU.
           </EmptyState>
@@ -258,4 +279,18 @@ export default async function TeamPage({ params, searchParams }: Props) {
       )}
     </>
   );
+}
+
+/** Said where limit and increase together are more than there is, and more helps nobody. */
+function beyondPool(
+  { gpuType, limitMilli, state }: QuotaRequestView,
+  quotas: readonly QuotaView[],
+  capacity: ReadonlyMap<string, number>,
+): string | undefined {
+  const quota = quotas.find((one) => one.gpuType === gpuType);
+  if (quota === undefined || state === "refused") return undefined;
+  // One that is approved and holds is among the increases.
+  const sum = state === "approved" ? limitNow(quota) : limitNow(quota) + limitMilli;
+  const there = capacity.get(gpuType) ?? 0;
+  return sum > there ? `limit ${formatAmount(sum)}, the pool has ${formatAmount(there)}` : undefined;
 }

@@ -61,6 +61,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
       {(workspace.observed === "running" || chart.samples.length > 0) && (
         <UsageCharts
           {...{ chart, minutes }}
+          size={workspace.size}
           base={`/workspaces/${id}`}
           csv={`/api/v1/workspaces/${id}/samples?minutes=${minutes}&format=csv`}
           zone={await pageTimeZone()}

@@ -25,15 +25,33 @@ const hours = (value: number) => Math.round(value * 1e4) / 1e4;
 const known = (value: number | null) => (value === null ? null : hours(value));
 
 function asCsv(answer: Utilisation, by: string): Response {
+  // A person and a workspace are of a team; a team and a GPU type are of none.
+  const isOfTeam = by === "person" || by === "workspace";
   return csvResponse(
-    `utilisation-${by}-${answer.from.slice(0, 10)}-${answer.to.slice(0, 10)}.csv`,
+    `usage-${by}-${answer.from.slice(0, 10)}-${answer.to.slice(0, 10)}.csv`,
     [
-      ...[by, "id", "team", "used GPU-hours", "held idle GPU-hours", "borrowed GPU-hours", "lent GPU-hours", "grants"],
+      ...[
+        by,
+        "id",
+        ...(isOfTeam ? ["team"] : []),
+        "used GPU-hours",
+        "held idle GPU-hours",
+        "borrowed GPU-hours",
+        "lent GPU-hours",
+        "grants",
+      ],
       ...["median wait s", "95 % wait s", "promised GPU-hours", "delivered GPU-hours"],
       ...EFFECTIVE_COLUMNS,
     ],
     answer.rows.map((row) => [
-      ...[row.name, row.id, row.within, hours(row.used), hours(row.heldIdle), hours(row.borrowed)],
+      ...[
+        row.name,
+        row.id,
+        ...(isOfTeam ? [row.within] : []),
+        hours(row.used),
+        hours(row.heldIdle),
+        hours(row.borrowed),
+      ],
       ...[known(row.lent), row.grants, row.waitMedian, row.waitP95],
       ...[hours(row.promised), hours(row.delivered), ...effective(row)],
     ]),
@@ -53,7 +71,7 @@ const TIME_COLUMNS = ["used", "held idle", "free", "draining", "lost", "borrowed
 
 function timeAsCsv(answer: Utilisation): Response {
   return csvResponse(
-    `utilisation-${answer.from.slice(0, 10)}-${answer.to.slice(0, 10)}.csv`,
+    `usage-${answer.from.slice(0, 10)}-${answer.to.slice(0, 10)}.csv`,
     ["from", "to", ...TIME_COLUMNS.map((name) => `${name} GPU-hours`), ...EFFECTIVE_COLUMNS],
     answer.bins.map((bin) => [
       ...[bin.from, bin.to],

@@ -103,6 +103,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if .Values.oidc.issuer }}
 - { name: SLUICE_OIDC_ISSUER, value: {{ .Values.oidc.issuer | quote }} }
 - { name: SLUICE_OIDC_NAME, value: {{ .Values.oidc.name | quote }} }
+- { name: SLUICE_OIDC_TRUST_EMAIL, value: {{ ternary "1" "0" .Values.oidc.trustEmail | quote }} }
 {{- end }}
 {{- range $variable, $value := .Values.settings }}
 - { name: {{ $variable }}, value: {{ $value | quote }} }

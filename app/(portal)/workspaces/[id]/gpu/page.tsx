@@ -5,7 +5,7 @@ import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Paging } from "#components/ui/paging.tsx";
 import { leaseId } from "#server/contracts/common.ts";
 import { list } from "#server/services/lease/list.ts";
-import { load, pageContext } from "../../../../page-context.ts";
+import { loadFrom, pageContext } from "../../../../page-context.ts";
 import { readWorkspace, WorkspaceFrame } from "../workspace-frame.tsx";
 
 type Props = { params: Promise<{ id: string }>; searchParams: Promise<{ after?: string | string[] }> };
@@ -22,7 +22,7 @@ export default async function WorkspaceGpuPage({ params, searchParams }: Props) 
   const ctx = await pageContext();
   const workspace = await readWorkspace(id);
   const question = { which: "all", workspaceId: id } as const;
-  const { leases, total, next } = await load(() => list(ctx, { ...question, limit: PAGE, after }));
+  const { leases, total, next } = await loadFrom(after, (from) => list(ctx, { ...question, limit: PAGE, after: from }));
   return (
     <WorkspaceFrame workspace={workspace} tab="gpu">
       {total === 0 ? (

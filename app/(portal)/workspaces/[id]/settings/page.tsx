@@ -1,5 +1,6 @@
 import type { Metadata } from "next";
 import { ChooseDatasets } from "#components/dataset/choose-datasets.tsx";
+import { plural } from "#components/format.ts";
 import { Card, Facts, Section } from "#components/ui/page.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
 import { GpuPolicyForm } from "#components/workspace/gpu-policy-form.tsx";
@@ -97,7 +98,10 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
           <Section title="Remove">
             <Card className="flex flex-wrap items-center justify-between gap-3 px-4 py-3.5">
               <p className="max-w-prose text-ink-2">
-                Deletes all of its files and installed packages. Leases end; the audit and the GPU history stay.
+                {workspace.filesKeptDays > 0
+                  ? `Ends its notebooks and leases. Files and installed packages are kept for ${plural(workspace.filesKeptDays, "day")}, then deleted.`
+                  : "Deletes all of its files and installed packages, and ends its leases."}{" "}
+                The audit and the GPU history stay.
               </p>
               <RemoveWorkspace workspace={workspace} />
             </Card>

@@ -24,14 +24,23 @@ const hours = (value: number) => Math.round(value * 1e4) / 1e4;
 /** A line for each of those who held, then one for each way in which nobody did. */
 function asCsv({ month, currency, rows, parts }: Waste, by: string): Response {
   const money = (cents: number | null) => (cents === null ? null : cents / 100);
+  const isOfTeam = by === "person" || by === "workspace";
+  const team = (name: string | null) => (isOfTeam ? [name] : []);
   return csvResponse(
-    `waste-${by}-${month}.csv`,
-    [by, "id", "within", "held GPU-hours", "idle GPU-hours", `idle ${currency}`],
+    `gpu-audit-${by}-${month}.csv`,
+    [by, "id", ...(isOfTeam ? ["team"] : []), "held GPU-hours", "idle GPU-hours", `idle ${currency}`],
     [
-      ...rows.map((row) => [row.name, row.id, row.within, hours(row.held), hours(row.hours), money(row.cents)]),
+      ...rows.map((row) => [
+        row.name,
+        row.id,
+        ...team(row.within),
+        hours(row.held),
+        hours(row.hours),
+        money(row.cents),
+      ]),
       ...parts
         .filter(({ what }) => what !== "idle")
-        .map((part) => [part.what, null, null, null, hours(part.hours), money(part.cents)]),
+        .map((part) => [part.what, null, ...team(null), null, hours(part.hours), money(part.cents)]),
     ],
   );
 }

@@ -20,7 +20,7 @@ export const DELETE = route(
   {
     method: "DELETE",
     path: "/workspaces/{id}",
-    summary: "Remove a workspace and its files",
+    summary: "Remove a workspace; its files are kept for some days, then deleted",
     action: "workspace.remove",
     input: workspaceInput,
     output: nothing,

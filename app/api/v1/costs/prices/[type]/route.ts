@@ -1,5 +1,6 @@
-import { gpuPriceList, setPriceInput } from "#server/contracts/cost.ts";
+import { gpuPriceList, removePriceInput, setPriceInput } from "#server/contracts/cost.ts";
 import { route } from "#server/http/route.ts";
+import { removePrice } from "#server/services/cost/remove-price.ts";
 import { setPrice } from "#server/services/cost/set-price.ts";
 
 export const PUT = route(
@@ -12,4 +13,16 @@ export const PUT = route(
     output: gpuPriceList,
   },
   (ctx, input) => setPrice(ctx, input),
+);
+
+export const DELETE = route(
+  {
+    method: "DELETE",
+    path: "/costs/prices/{type}",
+    summary: "Remove the price of a GPU type",
+    action: "cost.set-price",
+    input: removePriceInput,
+    output: gpuPriceList,
+  },
+  (ctx, input) => removePrice(ctx, input),
 );

@@ -1,0 +1,59 @@
+"use client";
+
+import { useState } from "react";
+import { Field, Select } from "./field.tsx";
+
+/** The value of the choice that is none of the pool's types; `:` is in no type's name. */
+const OTHER = ":other";
+
+/** A GPU type: one that the pool has devices of, or, by its name, one that it does not have yet. */
+export function GpuTypeField({
+  types,
+  value,
+  onChange,
+  error,
+}: {
+  /** What the pool has and can be chosen here. */
+  types: readonly string[];
+  value: string;
+  onChange: (gpuType: string) => void;
+  error: string | undefined;
+}) {
+  const [isOther, setOther] = useState(types.length === 0);
+  return (
+    <>
+      <Select
+        label="GPU type"
+        value={isOther ? OTHER : value}
+        onChange={({ target }) => {
+          setOther(target.value === OTHER);
+          onChange(target.value === OTHER ? "" : target.value);
+        }}
+        error={isOther ? undefined : error}
+      >
+        {types.map((gpuType) => (
+          <option key={gpuType} value={gpuType}>
+            {gpuType}
+          </option>
+        ))}
+        <option value={OTHER}>Another type, not in the pool yet</option>
+      </Select>
+      {isOther && (
+        <Field
+          label="Name of the GPU type"
+          required
+          maxLength={32}
+          value={value}
+          onChange={({ target }) => onChange(target.value.trim())}
+          hint={
+            <span className="text-warn">
+              The pool has no GPU of this type. Nobody can borrow one until a server with it joins under exactly this
+              name.
+            </span>
+          }
+          error={error}
+        />
+      )}
+    </>
+  );
+}

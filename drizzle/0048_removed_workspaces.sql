@@ -1,0 +1,1 @@
+ALTER TABLE "workspaces" ADD COLUMN "files_kept_until" timestamp with time zone;

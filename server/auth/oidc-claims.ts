@@ -1,0 +1,47 @@
+/** What an ID token says of a person, read as providers really write it. */
+import { z } from "zod";
+import type { OidcIdentity } from "#server/contracts/session.ts";
+
+const text = z.string().optional().catch(undefined);
+
+const claims = z.object({
+  sub: z.string().min(1),
+  email: text,
+  /** Some providers send the word instead of the value. */
+  email_verified: z
+    .union([z.boolean(), z.enum(["true", "false"]).transform((word) => word === "true")])
+    .optional()
+    .catch(undefined),
+  name: text,
+});
+
+/** Providers send one group as a word, several as a list; `undefined` where they say nothing that is either. */
+const groupsClaim = z
+  .union([z.string().transform((one) => [one]), z.array(z.string())])
+  .optional()
+  .catch(undefined);
+
+export type ClaimSettings = {
+  issuer: string;
+  groupsClaim: string;
+  /** Takes an e-mail for verified where the token does not say whether it is. */
+  trustEmail: boolean;
+};
+
+/** The identity in an ID token; undefined when the token names no subject. */
+export function identityOf(profile: unknown, settings: ClaimSettings): OidcIdentity | undefined {
+  const given = claims.safeParse(profile);
+  if (!given.success) return undefined;
+  const { sub: subject, email, email_verified: verified, name } = given.data;
+  const groups = Object.entries(profile as Record<string, unknown>).find(
+    ([claim]) => claim === settings.groupsClaim,
+  )?.[1];
+  return {
+    issuer: settings.issuer,
+    subject,
+    email,
+    emailVerified: verified ?? (settings.trustEmail ? true : undefined),
+    name,
+    groups: groupsClaim.parse(groups),
+  };
+}
