@@ -3,7 +3,9 @@
 use crate::error::PtxError;
 use crate::ir::{Function, HEADER_ROWS, Slot};
 use crate::lexer::{Kind, Token, tokens};
-use crate::lower::{Builder, Formal, Variable, is_directive, is_special, is_type, lacking, target_of, unknown, version_of};
+use crate::lower::{
+    Builder, Formal, Variable, is_directive, is_special, is_type, lacking, target_of, unknown, version_of,
+};
 use crate::module::{GlobalInfo, Module, Relocation, SharedVariable, Symbol};
 use crate::types::Type;
 use std::collections::HashMap;

@@ -83,7 +83,10 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("ld", "@spaces @scopes @memory @caches L2::64B L2::128B L2::256B"),
     ("ld", "weak relaxed acquire volatile mmio nc unified"),
     ("ldu", "@memory global"),
-    ("st", "@spaces @scopes @memory @caches mbarrier::complete_tx::bytes weak relaxed release volatile mmio async bulk"),
+    (
+        "st",
+        "@spaces @scopes @memory @caches mbarrier::complete_tx::bytes weak relaxed release volatile mmio async bulk",
+    ),
     ("multimem", "ld_reduce st red cp reduce async bulk bulk_group global shared::cta weak relaxed acquire release"),
     ("multimem", "@scopes @updates @halves @packed acc::f16 acc::f32 v2 v4 v8 b32 b64 s32 s64 u32 u64 f32 f64"),
     ("prefetch", "global local const param tensormap L1 L2 L2::evict_last L2::evict_normal"),
@@ -99,7 +102,10 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("mapa getctarank", "@shared u32 u64"),
     ("alloca stacksave stackrestore", "u32 u64"),
     ("cp", "async ca cg global @shared L2::cache_hint L2::64B L2::128B L2::256B commit_group wait_group wait_all"),
-    ("cp", "mbarrier arrive noinc b64 bulk bulk_group read cp_mask ignore_oob prefetch L2 reduce mbarrier::complete_tx::bytes"),
+    (
+        "cp",
+        "mbarrier arrive noinc b64 bulk bulk_group read cp_mask ignore_oob prefetch L2 reduce mbarrier::complete_tx::bytes",
+    ),
     ("cp", "@multicast @tensors @pair @updates @scopes relaxed f16 bf16 f32 f64 b32 s32 s64 u32 u64"),
     ("tensormap", "replace cp_fenceproxy tile global @shared tensormap::generic release sync aligned @scopes b32 b64"),
     ("tensormap", "b1024 global_address rank box_dim global_dim global_stride element_stride elemtype"),
@@ -126,7 +132,10 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("fence", "tensormap::generic mbarrier_init sync_restrict::shared::cta sync_restrict::shared::cluster"),
     ("atom", "@updates @scopes @shared @halves @bits @words b128 f32 f64 global relaxed acquire release acq_rel"),
     ("atom", "L2::cache_hint v2 v4 v8"),
-    ("red", "add and dec inc max min or xor noftz @scopes @shared @halves @bits @words f32 f64 global relaxed acquire release acq_rel"),
+    (
+        "red",
+        "add and dec inc max min or xor noftz @scopes @shared @halves @bits @words f32 f64 global relaxed acquire release acq_rel",
+    ),
     ("red", "L2::cache_hint v2 v4 v8 async mmio mbarrier::complete_tx::bytes"),
     ("vote", "sync all any uni ballot pred b32"),
     ("match", "sync any all b32 b64"),
@@ -138,7 +147,10 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("mbarrier", "check_layout layout::v0 layout::v1 phase_type::primary phase_type::conditional parity @multicast"),
     ("mbarrier", "@shared @scopes acquire release relaxed b64"),
     ("clusterlaunchcontrol", "try_cancel query_cancel async is_canceled get_first_ctaid get_first_ctaid::x"),
-    ("clusterlaunchcontrol", "get_first_ctaid::y get_first_ctaid::z shared::cta mbarrier::complete_tx::bytes @multicast v4"),
+    (
+        "clusterlaunchcontrol",
+        "get_first_ctaid::y get_first_ctaid::z shared::cta mbarrier::complete_tx::bytes @multicast v4",
+    ),
     ("clusterlaunchcontrol", "pred b32 b128"),
     // Matrices
     ("wmma", "load store mma a b c d sync aligned row col global @shared and xor popc @rounding satfinite"),
@@ -209,7 +221,8 @@ pub fn unknown(opcode: &str, mods: &[&str], version: u32) -> Option<String> {
         return None;
     }
     let Some(taken) = LIST.get(opcode) else { return Some(format!("`{opcode}` is no instruction of PTX")) };
-    let strange = mods.iter().find(|one| !taken.contains(*one) && !(taken.contains("@wgmma") && is_wgmma_shape(one)))?;
+    let strange =
+        mods.iter().find(|one| !taken.contains(*one) && !(taken.contains("@wgmma") && is_wgmma_shape(one)))?;
     Some(format!("`{opcode}` has no modifier `.{strange}`"))
 }
 

@@ -87,7 +87,8 @@ pub fn special(name: &str, part: Option<&str>) -> Option<u32> {
 
 /// Whether the name is this one with a number below `end`.
 fn numbered(name: &str, stem: &str, end: u32) -> bool {
-    let number = name.strip_prefix(stem).and_then(|digits| digits.parse::<u32>().ok().filter(|n| n.to_string() == digits));
+    let number =
+        name.strip_prefix(stem).and_then(|digits| digits.parse::<u32>().ok().filter(|n| n.to_string() == digits));
     number.is_some_and(|number| number < end)
 }
 

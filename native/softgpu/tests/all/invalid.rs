@@ -23,7 +23,11 @@ fn what_is_no_ptx_is_refused_when_it_is_loaded() {
         ("st.globl.u32 [%d1], %r1;", 1, "`st` has no modifier `.globl`"),
         ("add.ftzz.f32 %f1, %f1, %f1;", 1, "`add` has no modifier `.ftzz`"),
         ("add.global.u32 %r1, %r1, %r1;", 1, "`add` has no modifier `.global`"),
-        ("wgmma.mma_async.sync.aligned.m64n9k16.f32.f16.f16 {%f1}, %d1, %d2;", 1, "`wgmma` has no modifier `.m64n9k16`"),
+        (
+            "wgmma.mma_async.sync.aligned.m64n9k16.f32.f16.f16 {%f1}, %d1, %d2;",
+            1,
+            "`wgmma` has no modifier `.m64n9k16`",
+        ),
         ("tex.4d.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%d1, {%r1}];", 1, "`tex` has no modifier `.4d`"),
         ("add.u32 %r1, %r1, %q1;", 19, "no register `%q1`"),
         ("add.u32 %r1, %r1, %envreg32;", 19, "no register `%envreg32`"),
@@ -142,7 +146,8 @@ fn a_name_with_another_letter_is_never_accepted() {
     let (mut r, mut refused) = (Random::new(99), [0, 0, 0]);
     let mut below = |end: usize| (r.bits() >> 8) as usize % end;
     for text in texts {
-        let code: String = text.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
+        let code: String =
+            text.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
         let found = instructions(&code);
         for _ in 0..40.min(found.len()) {
             let (begin, end) = found[below(found.len())];
@@ -160,9 +165,9 @@ fn a_name_with_another_letter_is_never_accepted() {
             };
             let changed = format!("{}z{}", &code[..at], &code[at..]);
             let line = code[..begin].matches('\n').count() as u32 + 1;
-            let error = Module::parse(changed.as_bytes()).err().unwrap_or_else(|| {
-                panic!("accepted: {}", changed[begin..].split(';').next().unwrap_or_default())
-            });
+            let error = Module::parse(changed.as_bytes())
+                .err()
+                .unwrap_or_else(|| panic!("accepted: {}", changed[begin..].split(';').next().unwrap_or_default()));
             assert_eq!((error.line, error.code), (line, 218), "{error}: {}", &changed[begin..end + 1]);
             assert!(error.column > 0);
             refused[kind] += 1;
