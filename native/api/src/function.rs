@@ -78,6 +78,8 @@ pub struct Parameter {
 pub enum Direction {
     In,
     Out,
+    /// An output that CUDA lets the caller leave out: NULL is ignored. The declaration names the source.
+    OptionalOut,
     InOut,
 }
 
@@ -87,6 +89,9 @@ macro_rules! direction {
     };
     (output) => {
         $crate::function::Direction::Out
+    };
+    (optional) => {
+        $crate::function::Direction::OptionalOut
     };
     (both) => {
         $crate::function::Direction::InOut

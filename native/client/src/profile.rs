@@ -47,18 +47,22 @@ impl Profile {
         profile
     }
 
-    /// The GPUs that a list names, by number or by UUID; it is cut at the first entry that names none, or one again.
+    /// The GPUs that a list names, by number or by UUID. It is cut at the first entry that names none; a list that names
+    /// one twice names none. A number is read as `strtoul` does: what follows its digits is ignored.
     fn named_by(&self, list: &str) -> Vec<usize> {
         let mut named = Vec::new();
         for entry in list.split(',').map(str::trim) {
-            let found = match entry.parse() {
+            let digits = entry.strip_prefix('+').unwrap_or(entry);
+            let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
+            let found = match digits.parse() {
                 Ok(number) => Some(number).filter(|number| *number < MOST_DEVICES),
                 Err(_) if !entry.starts_with("GPU-") => None,
                 Err(_) => (0..MOST_DEVICES).find(|part| uuid_text(self.uuid(*part)).starts_with(entry)),
             };
             match found {
-                Some(part) if !named.contains(&part) => named.push(part),
-                _ => break,
+                Some(part) if named.contains(&part) => return Vec::new(),
+                Some(part) => named.push(part),
+                None => break,
             }
         }
         named
@@ -141,9 +145,11 @@ mod tests {
         let profile = Profile { gpu_type: "soft".into(), ..Profile::load() };
         let seen = |list: &str| profile.named_by(list);
         assert_eq!(
-            (seen("1,0"), seen("0, 3,x,2"), seen("1,1,0"), seen("-1"), seen("")),
-            (vec![1, 0], vec![0, 3], vec![1], vec![], vec![])
+            (seen("1,0"), seen("0, 3,x,2"), seen("-1"), seen(""), seen("no")),
+            (vec![1, 0], vec![0, 3], vec![], vec![], vec![])
         );
+        assert_eq!((seen("1,1,0"), seen("0,2,0"), seen("1,x,1")), (vec![], vec![], vec![1]));
+        assert_eq!((seen("0gpu"), seen("2gpus,1"), seen("+1")), (vec![0], vec![2, 1], vec![1]));
         assert_eq!(seen(&uuid_text(profile.uuid(2))[..12]), [2]);
         assert_eq!(seen("GPU-no"), [0usize; 0]);
         let profile = Profile { visible: Some(vec![1, 0]), ..profile };

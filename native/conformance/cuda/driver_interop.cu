@@ -35,6 +35,13 @@ int main() {
     cudaDriverEntryPointQueryResult status;
     CUDA(cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &none, 12000, cudaEnableDefault, &status));
     REQUIRE(status == cudaDriverEntryPointSymbolNotFound);
+    // The status may be left out.
+    CUDA(cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &none, 12000, cudaEnableDefault, nullptr));
+    REQUIRE(none == nullptr);
+    size_t free_bytes = 0, total_bytes = 0;
+    CUDA(cudaMemGetInfo(&free_bytes, nullptr));
+    CUDA(cudaMemGetInfo(nullptr, &total_bytes));
+    REQUIRE(free_bytes > 0 && free_bytes <= total_bytes);
     CUDA(cudaFree((void *)data));
     return finish();
 }

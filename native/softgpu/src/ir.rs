@@ -759,3 +759,10 @@ pub struct Function {
     pub defined: bool,
     pub line: u32,
 }
+
+impl Function {
+    /// The function that says why it cannot run.
+    pub fn into_unsupported(self, error: PtxError) -> Function {
+        Function { code: Vec::new(), unsupported: Some(error), ..self }
+    }
+}

@@ -3,7 +3,9 @@
 use crate::error::PtxError;
 use crate::ir::{Function, HEADER_ROWS, Slot};
 use crate::lexer::{Kind, Token, tokens};
-use crate::lower::{Builder, Formal, Variable, lacking, target_of, version_of};
+use crate::lower::{
+    Builder, Formal, Variable, is_directive, is_special, is_type, lacking, target_of, unknown, version_of,
+};
 use crate::module::{GlobalInfo, Module, Relocation, SharedVariable, Symbol};
 use crate::types::Type;
 use std::collections::HashMap;
@@ -322,7 +324,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.at -= 1;
                 self.declaration(false)?;
             }
-            _ => return Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+            _ => return Err(strange_directive(token)),
         }
         Ok(())
     }
@@ -378,7 +380,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 }
                 self.expect(b';')
             }
-            _ => Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+            _ => Err(strange_directive(token)),
         }
     }
 
@@ -434,8 +436,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                     }
                 }
                 name => {
-                    let unknown = || PtxError::unsupported(token.line, token.column, format!(".{name}"));
-                    element = Some(Type::parse(name).ok_or_else(unknown)?);
+                    element = Some(Type::parse(name).ok_or_else(|| strange_type(token, ""))?);
                 }
             }
         }
@@ -578,7 +579,8 @@ impl<'t, 'a> Parser<'t, 'a> {
         match self.names.get(name) {
             Some(Variable::Global(index)) => Ok((Symbol::Global(*index), addend)),
             Some(Variable::Function(index)) => Ok((Symbol::Function(*index), addend)),
-            _ => Err(PtxError::unsupported(token.line, token.column, format!("initial value `{name}`"))),
+            Some(_) => Err(PtxError::unsupported(token.line, token.column, format!("initial value `{name}`"))),
+            None => Err(undeclared(token, name)),
         }
     }
 
@@ -661,7 +663,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 "abi_preserve" | "abi_preserve_control" => {
                     self.small()?;
                 }
-                _ => return Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+                _ => return Err(strange_directive(token)),
             }
         }
         let index = match self.names.get(&name) {
@@ -692,13 +694,19 @@ impl<'t, 'a> Parser<'t, 'a> {
         builder.formals(entry, &results, &params).map_err(|message| self.error(message))?;
         let body = match refused {
             Some(error) => Err(error),
-            None => self.body(&mut builder).and_then(|()| builder.finish()),
+            None => self.body(&mut builder).and_then(|lacking| {
+                let function = builder.finish()?;
+                Ok(match lacking {
+                    Some(error) => function.into_unsupported(error),
+                    None => function,
+                })
+            }),
         };
         let function = match body {
             Ok(function) => function,
             Err(error) if error.unsupported.is_some() => {
                 self.at = end;
-                builder.into_unsupported(error)
+                builder.f.into_unsupported(error)
             }
             Err(error) => return Err(error),
         };
@@ -706,9 +714,10 @@ impl<'t, 'a> Parser<'t, 'a> {
         Ok(())
     }
 
-    fn body(&mut self, builder: &mut Builder) -> Result<(), PtxError> {
+    /// Reads a body to its end, and returns the first instruction that the engine lacks: what follows it has to be PTX.
+    fn body(&mut self, builder: &mut Builder) -> Result<Option<PtxError>, PtxError> {
         self.expect(b'{')?;
-        let mut depth = 1usize;
+        let (mut depth, mut lacking) = (1usize, None);
         while depth > 0 {
             let token = self.peek();
             match token.kind {
@@ -740,16 +749,27 @@ impl<'t, 'a> Parser<'t, 'a> {
                         self.expect(b';')?;
                         builder.branch_targets(token.text, labels, token.line, token.column);
                     } else if self.eat_dot("callprototype") || self.eat_dot("calltargets") {
+                        builder.prototype(token.text);
                         self.skip_past(b';')?;
                     } else {
                         builder.label(token.text, token.line, token.column)?;
                     }
                 }
-                Kind::Word | Kind::Punct(b'@') => self.instruction(builder)?,
+                Kind::Word | Kind::Punct(b'@') => {
+                    let start = self.at;
+                    match self.instruction(builder) {
+                        Err(error) if error.unsupported.is_some() => {
+                            lacking.get_or_insert(error);
+                            self.at = start;
+                            self.skip_past(b';')?;
+                        }
+                        read => read?,
+                    }
+                }
                 _ => return Err(self.error(format!("unexpected `{}`", token.text))),
             }
         }
-        Ok(())
+        Ok(lacking)
     }
 
     fn body_directive(&mut self, builder: &mut Builder) -> Result<(), PtxError> {
@@ -770,8 +790,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 let element = if kind.text == "b128" { Some(Type::B128) } else { Type::parse(kind.text) };
                 let whole = |ty: &Type| vector * ty.size() <= 16 && (vector == 1 || *ty != Type::Pred);
                 let element = element.filter(|ty| kind.kind == Kind::Dot && whole(ty));
-                let unsupported = || PtxError::unsupported(kind.line, kind.column, format!(".reg .{}", kind.text));
-                let element = element.ok_or_else(unsupported)?;
+                let element = element.ok_or_else(|| strange_type(kind, ".reg "))?;
                 loop {
                     let declared = self.declared(Some((element, 0, 1)))?;
                     let registers = (element, vector);
@@ -822,7 +841,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 }
                 self.expect(b';')?;
             }
-            _ => return Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+            _ => return Err(strange_directive(token)),
         }
         Ok(())
     }
@@ -863,19 +882,27 @@ impl<'a> Parser<'_, 'a> {
             mods.push(self.next().text);
         }
         builder.start(guard, start.line, start.column);
-        let missing = !Builder::knows(opcode) || mods.contains(&"tensor");
-        let unread = |parser: &Self, error: PtxError| {
-            // Operands that the engine cannot read belong to instructions that it lacks.
-            if missing && parser.peek().kind != Kind::End {
-                PtxError::unsupported(start.line, start.column, Builder::full(opcode, &mods))
-            } else {
-                error
-            }
-        };
+        let name = || Builder::full(opcode, &mods);
+        if let Some(what) = unknown(opcode, &mods, self.module.version) {
+            return Err(PtxError::syntax(start.line, start.column, what));
+        }
+        if let Some(what) = lacking(opcode, &mods, self.module.version, self.target) {
+            return Err(PtxError::syntax(start.line, start.column, format!("`{}` {what}", name())));
+        }
+        if !Builder::knows(opcode) || mods.contains(&"tensor") {
+            // The engine cannot read the operands of all that it lacks, but their names.
+            self.names_in_statement(builder)?;
+            return Err(PtxError::unsupported(start.line, start.column, name()));
+        }
         let mut operands = Vec::new();
         if !self.eat(b';') {
             loop {
-                operands.push(self.operand(builder, opcode == "call").map_err(|error| unread(self, error))?);
+                let token = self.peek();
+                let operand = self.operand(builder, opcode == "call")?;
+                if let Some(name) = operand.name().filter(|_| !matches!(opcode, "bra" | "brx" | "call")) {
+                    return Err(undeclared(token, name));
+                }
+                operands.push(operand);
                 if operands.len() > 64 {
                     return Err(self.error("too many operands"));
                 }
@@ -886,13 +913,50 @@ impl<'a> Parser<'_, 'a> {
                     break;
                 }
                 // The list of a call's parameters may follow without a comma after line breaks.
-                return Err(unread(self, self.error("expected `,` or `;`")));
+                return Err(self.error("expected `,` or `;`"));
             }
-        }
-        if let Some(what) = lacking(opcode, &mods, self.module.version, self.target) {
-            let message = format!("`{}` {what}", Builder::full(opcode, &mods));
-            return Err(PtxError::syntax(start.line, start.column, message));
         }
         builder.lower(opcode, &mods, &operands)
     }
+
+    /// Checks that the names up to the end of the statement are declared.
+    fn names_in_statement(&mut self, builder: &Builder) -> Result<(), PtxError> {
+        while !self.eat(b';') {
+            let token = self.next();
+            let known = |name| name == "_" || builder.lookup(name).is_some() || self.names.contains_key(name);
+            match token.kind {
+                Kind::End => return Err(PtxError::syntax(token.line, token.column, "expected `;`")),
+                Kind::Word if !known(token.text) && !is_special(token.text) && token.text != "WARP_SZ" => {
+                    return Err(undeclared(token, token.text));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name that nothing has declared.
+pub fn undeclared(token: Token, name: &str) -> PtxError {
+    let what = if name.starts_with('%') { "register" } else { "variable" };
+    PtxError::syntax(token.line, token.column, format!("no {what} `{name}`"))
+}
+
+/// A directive that the parser does not know, or not here.
+fn strange_directive(token: Token) -> PtxError {
+    if token.kind != Kind::Dot {
+        return PtxError::syntax(token.line, token.column, format!("unexpected `{}`", token.text));
+    }
+    if is_directive(token.text) {
+        return PtxError::unsupported(token.line, token.column, format!(".{}", token.text));
+    }
+    PtxError::syntax(token.line, token.column, format!("`.{}` is no directive of PTX", token.text))
+}
+
+/// A type that the engine does not give to variables.
+fn strange_type(token: Token, declares: &str) -> PtxError {
+    if token.kind == Kind::Dot && is_type(token.text) {
+        return PtxError::unsupported(token.line, token.column, format!("{declares}.{}", token.text));
+    }
+    PtxError::syntax(token.line, token.column, format!("`.{}` is no type of PTX", token.text))
 }

@@ -1,7 +1,7 @@
 //! The shim's exported functions, and the client's entry points and table for `cuGetProcAddress`.
 
 use crate::MARK;
-use sluice_api::driver::functions;
+use sluice_api::driver::{BEFORE_INIT, TOLD, functions};
 use sluice_api::{Function, Way};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -56,7 +56,12 @@ pub fn shim() -> String {
 /// What an entry point does.
 fn body(function: &Function, symbol: &str, per_thread: bool) -> String {
     if let Way::Refused(reason) = function.way {
-        return format!("refused({symbol:?}, {reason:?})");
+        let refusal = match function.symbol {
+            symbol if BEFORE_INIT.contains(&symbol) => "Always",
+            symbol if TOLD.contains(&symbol) => "Told",
+            _ => "Initialised",
+        };
+        return format!("refused({symbol:?}, {reason:?}, Refusal::{refusal})");
     }
     let call = format!("driver::{}({})", function.implementation, arguments(function));
     let safety = "// SAFETY: the caller keeps the contract of the CUDA Driver API.\n";
@@ -71,7 +76,7 @@ fn body(function: &Function, symbol: &str, per_thread: bool) -> String {
 pub fn table() -> String {
     let mut out = format!(
         "//! {MARK}\n#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]\n\n\
-         use crate::driver;\nuse crate::driver::guard::{{Entry, guard, refused}};\n\
+         use crate::driver;\nuse crate::driver::guard::{{Entry, Refusal, guard, refused}};\n\
          use crate::driver::stream::per_thread;\nuse std::ffi::{{c_char, c_void}};\n"
     );
     let _ = writeln!(out, "use crate::driver::abi::{{{}}};\n", structures().into_iter().collect::<Vec<_>>().join(", "));

@@ -2,6 +2,7 @@
 
 use crate::MARK;
 use crate::exports::structures;
+use sluice_api::driver::TOLD;
 use sluice_api::runtime::{Answer, Libraries, Needs, Twin};
 use sluice_api::{Parameter, RuntimeFunction, Way, runtime_functions};
 use std::collections::BTreeSet;
@@ -43,7 +44,10 @@ fn entry(out: &mut String, function: &RuntimeFunction, twin: Twin) {
     let name = format!("{}{}", function.entry(), twin.suffix().unwrap_or(""));
     let symbol = format!("{}{}", function.symbol, twin.suffix().unwrap_or(""));
     let (list, returns, body) = match (function.way(), function.answer) {
-        (Way::Refused(reason), _) => (&[][..], None, format!("refused({symbol:?}, {reason:?})")),
+        (Way::Refused(reason), answer) => {
+            let is_told = matches!(answer, Answer::Driver { symbol, .. } if TOLD.contains(&symbol));
+            (&[][..], None, format!("refused({symbol:?}, {reason:?}, {is_told})"))
+        }
         (_, Answer::Own { parameters, returns, .. }) => {
             let call = format!("runtime::{}({})", function.entry(), arguments(parameters, twin));
             let around = if returns.is_some() { "plain" } else { "guard" };

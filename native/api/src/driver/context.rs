@@ -20,7 +20,7 @@ pub(super) const SERVED: &[Function] = served! {
         (context: output *mut usize, parameters: input *const c_void, flags: input u32, device: input i32);
     Call cuCtxDestroy_v2 4000 (context: input usize);
     Local cuCtxPushCurrent_v2 4000 (context: input usize);
-    Local cuCtxPopCurrent_v2 4000 (context: output *mut usize);
+    Local cuCtxPopCurrent_v2 4000 (context: optional *mut usize);
     Local cuCtxSetCurrent 4000 (context: input usize);
     Local cuCtxGetCurrent 4000 (context: output *mut usize);
     Local cuCtxGetDevice 2000 (device: output *mut i32);
@@ -36,13 +36,13 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuCtxSetCacheConfig 3020 (config: input u32);
     Local cuCtxGetSharedMemConfig 4020 (config: output *mut u32);
     Local cuCtxSetSharedMemConfig 4020 (config: input u32);
-    Local cuCtxGetStreamPriorityRange 5050 (least: output *mut i32, greatest: output *mut i32);
+    Local cuCtxGetStreamPriorityRange 5050 (least: optional *mut i32, greatest: optional *mut i32);
     Call cuCtxEnablePeerAccess 4000 (peer: input usize, flags: input u32);
     Local cuCtxDisablePeerAccess 4000 (peer: input usize);
     Local cuCtxCreate = cuCtxCreate_v2 2000 (context: output *mut usize, flags: input u32, device: input i32);
     Call cuCtxDestroy = cuCtxDestroy_v2 2000 (context: input usize);
     Local cuCtxPushCurrent = cuCtxPushCurrent_v2 2000 (context: input usize);
-    Local cuCtxPopCurrent = cuCtxPopCurrent_v2 2000 (context: output *mut usize);
+    Local cuCtxPopCurrent = cuCtxPopCurrent_v2 2000 (context: optional *mut usize);
     Local cuCtxSetFlags 12010 (flags: input u32);
     Local cuCtxResetPersistingL2Cache 11000 ();
     Call cuCtxRecordEvent 12050 (context: input usize, event: input usize);

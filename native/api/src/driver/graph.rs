@@ -5,11 +5,11 @@ use crate::function::Function;
 #[rustfmt::skip]
 pub(super) const SERVED: &[Function] = served! {
     Local cuStreamGetCaptureInfo_v2 11030 ptsz
-        (stream: input usize, status: output *mut u32, id: output *mut u64, graph: output *mut usize,
-         dependencies: output *mut *const usize, count: output *mut usize);
+        (stream: input usize, status: output *mut u32, id: optional *mut u64, graph: optional *mut usize,
+         dependencies: optional *mut *const usize, count: optional *mut usize);
     Local cuStreamGetCaptureInfo_v3 12030 ptsz
-        (stream: input usize, status: output *mut u32, id: output *mut u64, graph: output *mut usize,
-         dependencies: output *mut *const usize, edges: output *mut *const c_void, count: output *mut usize);
+        (stream: input usize, status: output *mut u32, id: optional *mut u64, graph: optional *mut usize,
+         dependencies: optional *mut *const usize, edges: optional *mut *const c_void, count: optional *mut usize);
     Local cuThreadExchangeStreamCaptureMode 10010 (mode: both *mut u32);
     Local cuGraphCreate 10000 (graph: output *mut usize, flags: input u32);
     Local cuGraphDestroy 10000 (graph: input usize);
@@ -20,19 +20,19 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuGraphNodeGetContainingGraph 13010 (node: input usize, graph: output *mut usize);
     Local cuGraphNodeGetLocalId 13010 (node: input usize, id: output *mut u32);
     Local cuGraphNodeGetToolsId 13010 (node: input usize, id: output *mut u64);
-    Local cuGraphGetNodes 10000 (graph: input usize, nodes: output *mut usize, count: both *mut usize);
-    Local cuGraphGetRootNodes 10000 (graph: input usize, nodes: output *mut usize, count: both *mut usize);
+    Local cuGraphGetNodes 10000 (graph: input usize, nodes: optional *mut usize, count: both *mut usize);
+    Local cuGraphGetRootNodes 10000 (graph: input usize, nodes: optional *mut usize, count: both *mut usize);
     Local cuGraphGetEdges 10000
-        (graph: input usize, from: output *mut usize, to: output *mut usize, count: both *mut usize);
+        (graph: input usize, from: optional *mut usize, to: optional *mut usize, count: both *mut usize);
     Local cuGraphGetEdges_v2 12030
-        (graph: input usize, from: output *mut usize, to: output *mut usize, data: output *mut c_void,
+        (graph: input usize, from: optional *mut usize, to: optional *mut usize, data: optional *mut c_void,
          count: both *mut usize);
-    Local cuGraphNodeGetDependencies 10000 (node: input usize, nodes: output *mut usize, count: both *mut usize);
+    Local cuGraphNodeGetDependencies 10000 (node: input usize, nodes: optional *mut usize, count: both *mut usize);
     Local cuGraphNodeGetDependencies_v2 12030
-        (node: input usize, nodes: output *mut usize, data: output *mut c_void, count: both *mut usize);
-    Local cuGraphNodeGetDependentNodes 10000 (node: input usize, nodes: output *mut usize, count: both *mut usize);
+        (node: input usize, nodes: optional *mut usize, data: optional *mut c_void, count: both *mut usize);
+    Local cuGraphNodeGetDependentNodes 10000 (node: input usize, nodes: optional *mut usize, count: both *mut usize);
     Local cuGraphNodeGetDependentNodes_v2 12030
-        (node: input usize, nodes: output *mut usize, data: output *mut c_void, count: both *mut usize);
+        (node: input usize, nodes: optional *mut usize, data: optional *mut c_void, count: both *mut usize);
     Local cuGraphAddDependencies 10000
         (graph: input usize, from: input *const usize, to: input *const usize, count: input usize);
     Local cuGraphAddDependencies_v2 12030
@@ -129,11 +129,11 @@ pub(super) const SERVED: &[Function] = served! {
     Call cuGraphInstantiateWithParams 12000 ptsz
         (executable: output *mut usize, graph: input usize, parameters: both *mut c_void);
     Call cuGraphInstantiate_v2 11000
-        (executable: output *mut usize, graph: input usize, error_node: output *mut usize,
-         log: output *mut c_char, log_bytes: input usize);
+        (executable: output *mut usize, graph: input usize, error_node: optional *mut usize,
+         log: optional *mut c_char, log_bytes: input usize);
     Call cuGraphInstantiate = cuGraphInstantiate_v2 10000
-        (executable: output *mut usize, graph: input usize, error_node: output *mut usize,
-         log: output *mut c_char, log_bytes: input usize);
+        (executable: output *mut usize, graph: input usize, error_node: optional *mut usize,
+         log: optional *mut c_char, log_bytes: input usize);
     Local cuGraphExecGetFlags 12000 (executable: input usize, flags: output *mut u64);
     Local cuGraphExecGetId 13010 (executable: input usize, id: output *mut u32);
     Posted cuGraphUpload 11010 ptsz (executable: input usize, stream: input usize);
@@ -167,7 +167,7 @@ pub(super) const SERVED: &[Function] = served! {
         (stream: input usize, graph: input usize, after: input *const usize, data: input *const c_void,
          count: input usize, mode: input u32);
     Local cuStreamEndCapture 10000 ptsz (stream: input usize, graph: output *mut usize);
-    Local cuStreamGetCaptureInfo 10010 ptsz (stream: input usize, status: output *mut u32, id: output *mut u64);
+    Local cuStreamGetCaptureInfo 10010 ptsz (stream: input usize, status: output *mut u32, id: optional *mut u64);
     Local cuStreamUpdateCaptureDependencies 11030 ptsz
         (stream: input usize, after: input *const usize, count: input usize, flags: input u32);
     Local cuStreamUpdateCaptureDependencies_v2 12030 ptsz

@@ -2,9 +2,13 @@
 
 use crate::function::Function;
 
+/// Refusals that a program is told even when it does not look: it goes on with the pointer that it did not get, and ends
+/// by a segmentation fault.
+pub const TOLD: &[&str] = &["cuMemAllocManaged", "cuMemHostGetDevicePointer_v2"];
+
 #[rustfmt::skip]
 pub(super) const REFUSED: &[Function] = refused! {
-    "kernels on a remote GPU cannot reach host memory" {
+    "kernels on a remote GPU cannot reach host memory; allocate device memory and copy" {
         cuMemAdvise 8000,
         cuMemAdvise_v2 12020,
         cuMemAllocManaged 6000,

@@ -4,13 +4,13 @@ use crate::function::Function;
 
 #[rustfmt::skip]
 pub(super) const SERVED: &[Function] = served! {
-    Call cuMemGetInfo_v2 3020 (free: output *mut usize, total: output *mut usize);
+    Call cuMemGetInfo_v2 3020 (free: optional *mut usize, total: optional *mut usize);
     Posted cuMemAlloc_v2 3020 (address: output *mut u64, bytes: input usize);
     Posted cuMemAllocPitch_v2 3020
         (address: output *mut u64, pitch: output *mut usize, width: input usize, height: input usize,
          element: input u32);
     Posted cuMemFree_v2 3020 (address: input u64);
-    Local cuMemGetAddressRange_v2 3020 (base: output *mut u64, bytes: output *mut usize, address: input u64);
+    Local cuMemGetAddressRange_v2 3020 (base: optional *mut u64, bytes: optional *mut usize, address: input u64);
     Local cuMemAllocHost_v2 3020 (memory: output *mut *mut c_void, bytes: input usize);
     Local cuMemHostAlloc 2020 (memory: output *mut *mut c_void, bytes: input usize, flags: input u32);
     Local cuMemFreeHost 2000 (memory: input *mut c_void);

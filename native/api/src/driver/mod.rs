@@ -25,6 +25,9 @@ mod vmm;
 
 use crate::function::Function;
 
+pub use init::BEFORE_INIT;
+pub use managed::TOLD;
+
 const ALL: &[&[Function]] = &[
     init::SERVED,
     init::REFUSED,

@@ -16,7 +16,7 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuModuleGetFunctionCount 12040 (count: output *mut u32, module: input usize);
     Local cuModuleEnumerateFunctions 12040 (functions: output *mut usize, count: input u32, module: input usize);
     Local cuModuleGetGlobal_v2 3020
-        (address: output *mut u64, bytes: output *mut usize, module: input usize, name: input *const c_char);
+        (address: optional *mut u64, bytes: optional *mut usize, module: input usize, name: input *const c_char);
     Call cuLibraryLoadData 12000
         (library: output *mut usize, image: input *const c_void, jit_options: input *const u32,
          jit_values: both *mut *mut c_void, jit_count: input u32, options: input *const u32,
@@ -33,12 +33,12 @@ pub(super) const SERVED: &[Function] = served! {
         (kernels: output *mut usize, count: input u32, library: input usize);
     Local cuLibraryGetModule 12000 (module: output *mut usize, library: input usize);
     Local cuLibraryGetGlobal = cuModuleGetGlobal_v2 12000
-        (address: output *mut u64, bytes: output *mut usize, library: input usize, name: input *const c_char);
+        (address: optional *mut u64, bytes: optional *mut usize, library: input usize, name: input *const c_char);
     Local cuKernelGetFunction 12000 (function: output *mut usize, kernel: input usize);
     Local cuKernelGetLibrary = cuFuncGetModule 12050 (library: output *mut usize, kernel: input usize);
     Local cuKernelGetName = cuFuncGetName 12030 (name: output *mut *const c_char, kernel: input usize);
     Local cuKernelGetParamInfo = cuFuncGetParamInfo 12040
-        (kernel: input usize, index: input usize, offset: output *mut usize, bytes: output *mut usize);
+        (kernel: input usize, index: input usize, offset: output *mut usize, bytes: optional *mut usize);
     Local cuKernelGetAttribute 12000
         (value: output *mut i32, attribute: input u32, kernel: input usize, device: input i32);
     Posted cuKernelSetAttribute 12000
@@ -47,7 +47,7 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuFuncGetModule 11000 (module: output *mut usize, function: input usize);
     Local cuFuncGetName 12030 (name: output *mut *const c_char, function: input usize);
     Local cuFuncGetParamInfo 12040
-        (function: input usize, index: input usize, offset: output *mut usize, bytes: output *mut usize);
+        (function: input usize, index: input usize, offset: output *mut usize, bytes: optional *mut usize);
     Local cuFuncIsLoaded 12040 (state: output *mut u32, function: input usize);
     Local cuFuncLoad 12040 (function: input usize);
     Local cuFuncGetAttribute 2020 (value: output *mut i32, attribute: input u32, function: input usize);
@@ -62,7 +62,7 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuLinkAddFile_v2 6050
         (state: input usize, kind: input u32, path: input *const c_char, count: input u32, options: input *const u32,
          values: input *const *mut c_void);
-    Local cuLinkComplete 5050 (state: input usize, image: output *mut *mut c_void, bytes: output *mut usize);
+    Local cuLinkComplete 5050 (state: input usize, image: output *mut *mut c_void, bytes: optional *mut usize);
     Local cuLinkDestroy 5050 (state: input usize);
     Local cuLinkCreate = cuLinkCreate_v2 5050
         (count: input u32, options: input *const u32, values: both *mut *mut c_void, state: output *mut usize);

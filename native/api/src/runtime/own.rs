@@ -10,6 +10,7 @@ macro_rules! own {
     (@returns $t:ty) => { Some(stringify!($t)) };
     (@direction input) => { Direction::In };
     (@direction output) => { Direction::Out };
+    (@direction optional) => { Direction::OptionalOut };
     (@direction both) => { Direction::InOut };
     ($($way:ident $libraries:ident $twin:ident $symbol:ident($($p:ident: $d:ident $t:ty),* $(,)?) $(-> $r:ty)?;)*) => {
         &[$(RuntimeFunction {
@@ -41,13 +42,13 @@ pub(super) const OWN: &[RuntimeFunction] = own! {
     Local Both None cudaGetErrorString(error: input u32) -> *const c_char;
     Local Only12 Ptsz cudaGetDriverEntryPoint
         (default_stream: input usize, symbol: input *const c_char, function: output *mut *mut c_void, flags: input u64,
-         status: output *mut i32);
+         status: optional *mut i32);
     Local Only13 Ptsz cudaGetDriverEntryPoint
         (default_stream: input usize, symbol: input *const c_char, function: output *mut *mut c_void, flags: input u64,
-         status: output *mut i32);
+         status: optional *mut i32);
     Local Both Ptsz cudaGetDriverEntryPointByVersion
         (default_stream: input usize, symbol: input *const c_char, function: output *mut *mut c_void,
-         version: input u32, flags: input u64, status: output *mut i32);
+         version: input u32, flags: input u64, status: optional *mut i32);
     Local Both None cudaProfilerStart();
     Local Both None cudaProfilerStop();
     // Devices
@@ -183,7 +184,7 @@ pub(super) const OWN: &[RuntimeFunction] = own! {
     Local Both None cudaFuncSetSharedMemConfig(function: input usize, config: input u32);
     Local Both None cudaFuncGetName(name: output *mut *const c_char, function: input usize);
     Local Both None cudaFuncGetParamInfo
-        (function: input usize, index: input usize, offset: output *mut usize, bytes: output *mut usize);
+        (function: input usize, index: input usize, offset: output *mut usize, bytes: optional *mut usize);
     Local Only13 None cudaFuncGetParamCount(function: input usize, count: output *mut usize);
     Local Both None cudaOccupancyMaxActiveBlocksPerMultiprocessor
         (blocks: output *mut i32, function: input usize, block: input i32, shared_bytes: input usize);

@@ -15,7 +15,7 @@ macro_rules! refused {
 
 #[rustfmt::skip]
 pub(super) const REFUSED: &[RuntimeFunction] = refused! {
-    "kernels on a remote GPU cannot reach host memory" {
+    "kernels on a remote GPU cannot reach host memory; allocate device memory and copy" {
         Both None cudaMemAdvise,
         Only12 None cudaMemAdvise_v2,
         Both Ptsz cudaMemPrefetchAsync,

@@ -6,7 +6,7 @@
 use super::graph::layout::{Copy3D, DEVICE, Fill, HOST, Side};
 use super::graph::nodes::edges_with;
 use super::graph::{Edge, FULL, Graph, Kernel, Work};
-use super::{current, put, ready, stream};
+use super::{current, put, put_optional, ready, stream};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::host::Function;
@@ -579,21 +579,14 @@ pub unsafe fn cuStreamGetCaptureInfo_v3(
         unsafe {
             put(status, seen.status)?;
             if seen.status == 1 {
-                if !id.is_null() {
-                    put(id, seen.id)?;
-                }
-                if !graph.is_null() {
-                    put(graph, seen.graph)?;
-                }
-                if !after.is_null() {
-                    put(after, nodes.as_ptr())?;
-                }
-                if !data.is_null() {
-                    put(data, edges.as_ptr().cast())?;
-                }
+                put_optional(id, seen.id);
+                put_optional(graph, seen.graph);
+                put_optional(after, nodes.as_ptr());
+                put_optional(data, edges.as_ptr().cast());
             }
-            if count.is_null() { Ok(()) } else { put(count, nodes.len()) }
+            put_optional(count, nodes.len());
         }
+        Ok(())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::device::check;
 use super::stream::LEGACY;
-use super::{current, ending, put, ready};
+use super::{current, ending, put, put_optional, ready};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
 use crate::objects::{Context, HEAP_LIMIT, LIMITS, PRINT_LIMIT, STACK_LIMIT, new_handle};
@@ -270,11 +270,9 @@ pub unsafe fn cuCtxPushCurrent_v2(context: usize) -> CudaResult {
 pub unsafe fn cuCtxPopCurrent_v2(context: *mut usize) -> CudaResult {
     ready()?;
     let top = STACK.with(|stack| stack.borrow_mut().pop()).ok_or(INVALID_CONTEXT)?;
-    if context.is_null() {
-        return Ok(());
-    }
     // SAFETY: the caller's output.
-    unsafe { put(context, top.context as usize) }
+    unsafe { put_optional(context, top.context as usize) };
+    Ok(())
 }
 
 pub unsafe fn cuCtxSetCurrent(context: usize) -> CudaResult {
@@ -468,13 +466,10 @@ pub unsafe fn cuCtxSetSharedMemConfig(config: u32) -> CudaResult {
 
 pub unsafe fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -> CudaResult {
     current()?;
-    if !least.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(least, 0)? };
-    }
-    if !greatest.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(greatest, -5)? };
+    // SAFETY: the caller's outputs.
+    unsafe {
+        put_optional(least, 0);
+        put_optional(greatest, -5);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::across::{self, Turn};
 use super::graph::layout::Fill as FillNode;
 use super::memory::{check_range, check_reachable, is_pinned, shared_piece};
-use super::{capture, context, current, put, stream};
+use super::{capture, context, current, put_optional, stream};
 use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES, data_of};
 use crate::connection::{Pending, without_body};
 use crate::device::Device;
@@ -261,37 +261,61 @@ fn fill(device: Device, address: u64, pattern: u32, width: u8, count: usize, on:
 
 pub unsafe fn cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) -> CudaResult {
     let device = current()?;
+    let sides = (names_device(device.process, target, bytes), false);
     // SAFETY: as the caller's.
-    unsafe { to_device(device, target, source, bytes, 0)? };
+    unsafe { between(device, sides, target, source as u64, bytes, 0, Return::Copied)? };
     across::arrived(device)
 }
 
 pub unsafe fn cuMemcpyHtoDAsync_v2(target: u64, source: *const c_void, bytes: usize, stream: usize) -> CudaResult {
+    let device = current()?;
+    let sides = (names_device(device.process, target, bytes), false);
     // SAFETY: as the caller's.
-    unsafe { put_on_device(current()?, target, source, bytes, stream, Return::Issued) }
+    unsafe { between(device, sides, target, source as u64, bytes, stream, Return::Issued) }
 }
 
 pub unsafe fn cuMemcpyDtoH_v2(target: *mut c_void, source: u64, bytes: usize) -> CudaResult {
+    let device = current()?;
+    let sides = (false, names_device(device.process, source, bytes));
     // SAFETY: as the caller's.
-    unsafe { from_device(current()?, target, source, bytes, 0) }
+    unsafe { between(device, sides, target as u64, source, bytes, 0, Return::Copied) }
 }
 
 pub unsafe fn cuMemcpyDtoHAsync_v2(target: *mut c_void, source: u64, bytes: usize, stream: usize) -> CudaResult {
+    let device = current()?;
+    let sides = (false, names_device(device.process, source, bytes));
     // SAFETY: as the caller's.
-    unsafe { get_from_device(current()?, target, source, bytes, stream, Return::Issued) }
+    unsafe { between(device, sides, target as u64, source, bytes, stream, Return::Issued) }
 }
 
 pub unsafe fn cuMemcpyDtoD_v2(target: u64, source: u64, bytes: usize) -> CudaResult {
-    on_device(current()?, target, source, bytes, 0)
+    let device = current()?;
+    let sides = device_sides(device, target, source, bytes);
+    // SAFETY: as the caller's.
+    unsafe { between(device, sides, target, source, bytes, 0, Return::Copied)? };
+    if sides == (true, false) { across::arrived(device) } else { Ok(()) }
 }
 
 pub unsafe fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: usize) -> CudaResult {
-    on_device(current()?, target, source, bytes, stream)
+    let device = current()?;
+    let sides = device_sides(device, target, source, bytes);
+    // SAFETY: as the caller's.
+    unsafe { between(device, sides, target, source, bytes, stream, Return::Issued) }
 }
 
 /// Unified addressing: which side an address is on follows from its range.
 pub(crate) fn is_device(process: &'static Process, address: u64) -> bool {
     process.device_at(address).is_some() || process.ended_range(address).is_some()
+}
+
+/// Whether what a program passes as a device address is one. Page-locked memory has a device address as well: its own.
+pub(crate) fn names_device(process: &'static Process, address: u64, bytes: usize) -> bool {
+    is_device(process, address) || !is_pinned(address as usize, bytes)
+}
+
+/// [`names_device`] of a target and a source.
+fn device_sides(device: Device, target: u64, source: u64, bytes: usize) -> (bool, bool) {
+    (names_device(device.process, target, bytes), names_device(device.process, source, bytes))
 }
 
 pub unsafe fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usize) -> CudaResult {
@@ -301,10 +325,25 @@ pub unsafe fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usiz
 
 unsafe fn copy(target: u64, source: u64, bytes: usize, stream: usize, when: Return) -> CudaResult {
     let device = current()?;
+    let sides = (is_device(device.process, target), is_device(device.process, source));
+    // SAFETY: as the caller's.
+    unsafe { between(device, sides, target, source, bytes, stream, when) }
+}
+
+/// A copy by the sides that its target and its source are on: true is the device.
+unsafe fn between(
+    device: Device,
+    sides: (bool, bool),
+    target: u64,
+    source: u64,
+    bytes: usize,
+    stream: usize,
+    when: Return,
+) -> CudaResult {
     if bytes == 0 {
         return Ok(());
     }
-    match (is_device(device.process, target), is_device(device.process, source)) {
+    match sides {
         (true, true) => on_device(device, target, source, bytes, stream),
         // SAFETY: an address outside all device ranges is the caller's host memory.
         (true, false) => unsafe { put_on_device(device, target, source as *const c_void, bytes, stream, when) },
@@ -338,7 +377,9 @@ pub unsafe fn cuMemcpyPeerAsync(
     let device = current()?;
     context::find(device.process, target_context)?;
     context::find(device.process, source_context)?;
-    on_device(device, target, source, bytes, stream)
+    let sides = device_sides(device, target, source, bytes);
+    // SAFETY: as the caller's.
+    unsafe { between(device, sides, target, source, bytes, stream, Return::Issued) }
 }
 
 pub unsafe fn cuMemcpyPeer(
@@ -349,7 +390,12 @@ pub unsafe fn cuMemcpyPeer(
     bytes: usize,
 ) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { cuMemcpyPeerAsync(target, target_context, source, source_context, bytes, 0) }
+    unsafe { cuMemcpyPeerAsync(target, target_context, source, source_context, bytes, 0)? };
+    let device = current()?;
+    match device_sides(device, target, source, bytes) {
+        (true, true) => Ok(()),
+        _ => stream::synchronize(device, stream::LEGACY),
+    }
 }
 
 /// The attributes are hints on when a source may be read; here it is read before the call returns.
@@ -376,10 +422,9 @@ pub unsafe fn cuMemcpyBatchAsync(
     failed: *mut usize,
     stream: usize,
 ) -> CudaResult {
-    if !failed.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(failed, usize::MAX)? };
-    }
+    current()?;
+    // SAFETY: the caller's output.
+    unsafe { put_optional(failed, usize::MAX) };
     // CUDA takes a stream of the program's own, or a thread's default stream by its name.
     if targets.is_null() || sources.is_null() || sizes.is_null() || count == 0 || stream < 2 {
         return Err(INVALID_VALUE);
@@ -390,9 +435,9 @@ pub unsafe fn cuMemcpyBatchAsync(
             let (target, source) = (targets.add(index).read(), sources.add(index).read());
             copy(target, source, sizes.add(index).read(), stream, Return::Copied)
         };
-        if copied.is_err() && !failed.is_null() {
+        if copied.is_err() {
             // SAFETY: the caller's output.
-            unsafe { put(failed, index)? };
+            unsafe { put_optional(failed, index) };
         }
         copied?;
     }

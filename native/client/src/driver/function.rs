@@ -1,7 +1,7 @@
 //! Functions and kernels: what is known of them.
 
 use super::device::check;
-use super::{module, put, ready};
+use super::{module, put, put_optional, ready};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::message;
@@ -112,8 +112,9 @@ pub unsafe fn cuFuncGetParamInfo(function: usize, index: usize, offset: *mut usi
     // SAFETY: the caller's outputs.
     unsafe {
         put(offset, parameter.offset as usize)?;
-        if bytes.is_null() { Ok(()) } else { put(bytes, parameter.bytes as usize) }
+        put_optional(bytes, parameter.bytes as usize);
     }
+    Ok(())
 }
 
 /// CU_FUNCTION_LOADING_STATE_LOADED: a module comes whole.

@@ -1,6 +1,6 @@
 //! The border to C.
 
-use crate::error::CudaResult;
+use crate::error::{CudaError, CudaResult};
 use crate::message;
 use crate::output;
 use crate::trace;
@@ -43,9 +43,28 @@ pub fn guard(symbol: &'static str, body: impl FnOnce() -> CudaResult) -> u32 {
     }
 }
 
+/// When a function that is not served says so.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Before `cuInit` as well.
+    Always,
+    /// Not before `cuInit`, which every function of the driver has to come after.
+    Initialised,
+    /// As [`Refusal::Initialised`], and the person is told.
+    Told,
+}
+
 /// A function that is not served.
 #[cold]
-pub fn refused(symbol: &'static str, reason: &'static str) -> u32 {
-    message::remember(cuda::ERROR_NOT_SUPPORTED, format!("{symbol} is not supported: {reason}"));
-    cuda::ERROR_NOT_SUPPORTED
+pub fn refused(symbol: &'static str, reason: &'static str, refusal: Refusal) -> u32 {
+    guard(symbol, || {
+        if refusal != Refusal::Always {
+            super::ready()?;
+        }
+        let text = format!("{symbol} is not supported: {reason}");
+        if refusal == Refusal::Told {
+            message::tell(message::Kind::Program, &text);
+        }
+        Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, text))
+    })
 }

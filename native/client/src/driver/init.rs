@@ -1,7 +1,7 @@
 //! Initialisation, versions, error texts and the look-up of functions.
 
 use super::guard::Entry;
-use super::{forked, put, text};
+use super::{forked, put, put_optional, ready, text};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE, NOT_FOUND};
 use crate::generated::entries;
 use crate::{fork, message, process, static_runtime};
@@ -98,20 +98,17 @@ pub unsafe fn cuGetProcAddress_v2(
         None if find(name, u32::MAX, per_thread).is_some() => 2,
         None => 1,
     };
-    if !status.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(status, state)? };
+    // SAFETY: the caller's outputs.
+    unsafe {
+        put_optional(status, state);
+        put(function, found.map_or(std::ptr::null_mut(), |address| address as *mut c_void))?;
     }
-    // SAFETY: the caller's output.
-    unsafe { put(function, found.map_or(std::ptr::null_mut(), |address| address as *mut c_void))? };
     if found.is_some() { Ok(()) } else { Err(NOT_FOUND) }
 }
 
 pub unsafe fn cuGetExportTable(table: *mut *const c_void, _id: *const c_void) -> CudaResult {
-    if !table.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(table, std::ptr::null())? };
-    }
+    // SAFETY: the caller's output.
+    unsafe { put_optional(table, std::ptr::null()) };
     static_runtime::asked_for_table();
     Err(CudaError::new(
         cuda::ERROR_NOT_SUPPORTED,
@@ -121,9 +118,9 @@ pub unsafe fn cuGetExportTable(table: *mut *const c_void, _id: *const c_void) ->
 }
 
 pub unsafe fn cuProfilerStart() -> CudaResult {
-    Ok(())
+    ready().map(|_| ())
 }
 
 pub unsafe fn cuProfilerStop() -> CudaResult {
-    Ok(())
+    ready().map(|_| ())
 }

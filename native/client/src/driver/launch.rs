@@ -207,6 +207,10 @@ pub unsafe fn gather(
     extra: *const *const c_void,
     buffer: &mut Vec<u8>,
 ) -> CudaResult {
+    // "both kernelParams and extra are non-NULL": CUDA_ERROR_INVALID_VALUE (cuLaunchKernel, cuGraphAddKernelNode)
+    if !parameters.is_null() && !extra.is_null() {
+        return Err(INVALID_VALUE);
+    }
     let all = layout.iter().map(|parameter| (parameter.offset + parameter.bytes) as usize).max().unwrap_or(0);
     buffer.clear();
     buffer.resize(all, 0);

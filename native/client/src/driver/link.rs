@@ -6,7 +6,7 @@ use super::jit::{error_log, most_registers};
 use super::launch::is_software;
 use super::link_input::{Part, take_apart};
 use super::ptx_link::{limit_registers, merge, needed};
-use super::{current, put, text};
+use super::{current, put, put_optional, text};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::image;
 use crate::objects::{Link, new_handle};
@@ -66,6 +66,7 @@ pub unsafe fn cuLinkAddData_v2(
     _options: *const u32,
     _values: *const *mut c_void,
 ) -> CudaResult {
+    super::ready()?;
     if data.is_null() || bytes == 0 {
         return Err(INVALID_VALUE);
     }
@@ -82,6 +83,7 @@ pub unsafe fn cuLinkAddFile_v2(
     _options: *const u32,
     _values: *const *mut c_void,
 ) -> CudaResult {
+    super::ready()?;
     // SAFETY: the caller's string.
     let path = unsafe { text(path)? };
     let data = std::fs::read(path).map_err(|_| CudaError::code(cuda::ERROR_FILE_NOT_FOUND))?;
@@ -140,8 +142,9 @@ pub unsafe fn cuLinkComplete(state: usize, image: *mut *mut c_void, bytes: *mut 
     // SAFETY: the caller's outputs; the buffer lives until cuLinkDestroy.
     unsafe {
         put(image, output.as_mut_ptr().cast())?;
-        if bytes.is_null() { Ok(()) } else { put(bytes, output.len() - 1) }
+        put_optional(bytes, output.len() - 1);
     }
+    Ok(())
 }
 
 pub unsafe fn cuLinkDestroy(state: usize) -> CudaResult {

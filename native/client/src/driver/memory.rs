@@ -1,7 +1,7 @@
 //! Device memory and page-locked host memory.
 
 use super::context::current_context;
-use super::{capture, current, peer, put};
+use super::{capture, current, peer, put, put_optional};
 use crate::arena::Lookup;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
@@ -29,9 +29,10 @@ pub unsafe fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CudaResult
     };
     // SAFETY: the caller's outputs.
     unsafe {
-        put(free, free_bytes as usize)?;
-        put(total, total_bytes as usize)
+        put_optional(free, free_bytes as usize);
+        put_optional(total, total_bytes as usize);
     }
+    Ok(())
 }
 
 pub unsafe fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> CudaResult {
@@ -61,6 +62,7 @@ pub unsafe fn cuMemAllocPitch_v2(
     height: usize,
     element: u32,
 ) -> CudaResult {
+    super::ready()?;
     if !matches!(element, 4 | 8 | 16) || pitch.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -112,13 +114,10 @@ pub(super) fn free(process: &'static Process, address: u64) -> CudaResult {
 
 pub unsafe fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> CudaResult {
     let (_, start, size) = allocation(current()?.process, address).ok_or(CudaError::code(cuda::ERROR_NOT_FOUND))?;
-    if !base.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(base, start)? };
-    }
-    if !bytes.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(bytes, size as usize)? };
+    // SAFETY: the caller's outputs.
+    unsafe {
+        put_optional(base, start);
+        put_optional(bytes, size as usize);
     }
     Ok(())
 }
@@ -248,6 +247,14 @@ pub(crate) fn is_pinned(address: usize, bytes: usize) -> bool {
     pinned_at(address).is_some_and(|(start, piece)| bytes <= start + piece.bytes - address)
 }
 
+/// Whether any byte of a range is page-locked.
+fn is_partly_pinned(address: usize, bytes: usize) -> bool {
+    let pinned = pinned();
+    let last = address.saturating_add(bytes - 1);
+    // The pieces are apart: the last one that begins in or before the range reaches furthest.
+    pinned.range(..=last).next_back().is_some_and(|(start, piece)| address < start + piece.bytes)
+}
+
 /// The memory of all of a range, if a GPU server on this host can map it.
 pub(super) fn shared_piece(address: usize, bytes: usize) -> Option<Piece> {
     let (start, pinned) = pinned_at(address)?;
@@ -285,7 +292,11 @@ pub(super) fn end_pinned(process: &'static Process, context: u64) {
 }
 
 pub unsafe fn cuMemFreeHost(memory: *mut c_void) -> CudaResult {
-    finish_copies(super::ready()?, memory as usize);
+    let process = super::ready()?;
+    if memory.is_null() {
+        return Ok(());
+    }
+    finish_copies(process, memory as usize);
     let mut pinned = pinned();
     match pinned.get(&(memory as usize)).map(|pinned| pinned.kind) {
         None | Some(Kind::Registered) => Err(INVALID_VALUE),
@@ -323,7 +334,7 @@ pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32
     if flags > 15 {
         return Err(INVALID_VALUE);
     }
-    if pinned_at(memory as usize).is_some() {
+    if is_partly_pinned(memory as usize, bytes) {
         return Err(CudaError::code(cuda::ERROR_HOST_MEMORY_ALREADY_REGISTERED));
     }
     if !is_mapped(memory as usize, bytes) {
@@ -334,7 +345,11 @@ pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32
 }
 
 pub unsafe fn cuMemHostUnregister(memory: *mut c_void) -> CudaResult {
-    finish_copies(super::ready()?, memory as usize);
+    let process = super::ready()?;
+    if memory.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    finish_copies(process, memory as usize);
     let mut pinned = pinned();
     match pinned.get(&(memory as usize)) {
         Some(piece) if matches!(piece.kind, Kind::Registered) => {

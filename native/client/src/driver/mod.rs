@@ -70,6 +70,9 @@ use std::sync::atomic::Ordering;
 /// Why nothing is handed to another process, as the declarations of functions have it that do only that.
 const BETWEEN_PROCESSES: &str = "passing memory and events of a remote GPU between processes comes later";
 
+/// Why memory that host and device share is refused, and what takes its place; as in the declarations of functions.
+const HOST_MEMORY: &str = "kernels on a remote GPU cannot reach host memory; allocate device memory and copy";
+
 /// The process, after `cuInit`.
 #[inline]
 pub(crate) fn ready() -> CudaResult<&'static Process> {
@@ -117,6 +120,16 @@ pub(crate) unsafe fn put<T>(target: *mut T, value: T) -> CudaResult {
     // SAFETY: not null, and the caller answers for the room.
     unsafe { target.write_unaligned(value) };
     Ok(())
+}
+
+/// Writes an output that the caller may leave out (`optional` in `native/api`).
+///
+/// # Safety
+/// As for [`put`].
+#[inline]
+pub(crate) unsafe fn put_optional<T>(target: *mut T, value: T) {
+    // SAFETY: the caller answers for the room; NULL asks for nothing.
+    let _ = unsafe { put(target, value) };
 }
 
 /// Reads a C string.

@@ -2,7 +2,7 @@
 
 use super::context::{Current, current_context};
 use super::jit::error_log;
-use super::{current, put, ready, text};
+use super::{current, put, put_optional, ready, text};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE, NOT_FOUND};
 use crate::image;
@@ -84,6 +84,7 @@ pub unsafe fn cuModuleLoadDataEx(
 }
 
 pub unsafe fn cuModuleLoad(module: *mut usize, path: *const c_char) -> CudaResult {
+    ready()?;
     // SAFETY: as the caller's; the file's text got its NUL.
     unsafe {
         let data = read_file(path)?;
@@ -116,6 +117,7 @@ pub unsafe fn cuLibraryLoadFromFile(
     values: *const *mut c_void,
     count: u32,
 ) -> CudaResult {
+    ready()?;
     // SAFETY: as the caller's; the file's text got its NUL.
     unsafe {
         let data = read_file(path)?;
@@ -220,18 +222,18 @@ pub unsafe fn cuModuleGetGlobal_v2(
 ) -> CudaResult {
     let device = super::here()?;
     let module = device.process.objects.modules.get(module)?;
+    if address.is_null() && bytes.is_null() {
+        return Err(INVALID_VALUE);
+    }
     // SAFETY: the caller's string.
     let name = unsafe { text(name)? };
     // Only gpud knows where a global lies.
     let info = module.ensure(&*device_of(device, &module).session()?)?;
     let global = info.globals.iter().find(|global| global.name == name).ok_or(NOT_FOUND)?;
-    if !address.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(address, global.address)? };
-    }
-    if !bytes.is_null() {
-        // SAFETY: the caller's output.
-        unsafe { put(bytes, global.bytes as usize)? };
+    // SAFETY: the caller's outputs.
+    unsafe {
+        put_optional(address, global.address);
+        put_optional(bytes, global.bytes as usize);
     }
     Ok(())
 }

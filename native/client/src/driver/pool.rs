@@ -7,9 +7,9 @@
 use super::abi::{Access, Location, PoolProperties};
 use super::device::check;
 use super::memory::{allocate, free};
-use super::{BETWEEN_PROCESSES, capture, current, put, ready, stream};
+use super::{BETWEEN_PROCESSES, HOST_MEMORY, capture, current, put, ready, stream};
 use crate::device::Device;
-use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
+use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE};
 use crate::objects::{Pool, new_handle};
 use crate::process::Process;
 use sluice_protocol::cuda;
@@ -44,7 +44,7 @@ fn pool_of_device(device: Device) -> u64 {
 pub(super) fn check_location(kind: u32, id: i32) -> CudaResult<Device> {
     match kind {
         1 => check(id),
-        2..=4 => Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "kernels on a remote GPU cannot reach host memory")),
+        2..=4 => Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, HOST_MEMORY)),
         _ => Err(INVALID_VALUE),
     }
 }
@@ -63,8 +63,17 @@ unsafe fn place(location: *const Location, kind: u32) -> CudaResult<Device> {
     // SAFETY: as the caller's.
     let location = unsafe { location.as_ref() }.ok_or(INVALID_VALUE)?;
     let device = check_location(location.kind, location.id)?;
-    // CU_MEM_ALLOCATION_TYPE_PINNED
-    if kind == 1 { Ok(device) } else { Err(NOT_SUPPORTED) }
+    check_allocation_type(kind)?;
+    Ok(device)
+}
+
+/// A pool's memory is the device's (CU_MEM_ALLOCATION_TYPE_PINNED): managed memory (2) is refused.
+fn check_allocation_type(kind: u32) -> CudaResult {
+    match kind {
+        1 => Ok(()),
+        2 => Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, HOST_MEMORY)),
+        _ => Err(INVALID_VALUE),
+    }
 }
 
 pub unsafe fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> CudaResult {
@@ -114,9 +123,7 @@ pub unsafe fn cuMemPoolCreate(pool: *mut usize, properties: *const PoolPropertie
     let process = ready()?;
     // SAFETY: the caller's properties.
     let wanted = unsafe { properties.as_ref() }.ok_or(INVALID_VALUE)?;
-    if wanted.kind != 1 {
-        return Err(INVALID_VALUE);
-    }
+    check_allocation_type(wanted.kind)?;
     let device = check_location(wanted.location.kind, wanted.location.id)?.ordinal;
     check_handle_types(wanted.handle_types)?;
     let handle = new_handle();

@@ -5,7 +5,7 @@
 
 use super::abi::{Copy2D, Copy3D};
 use super::across::{self, Turn};
-use super::copy::{Return, from_device, get_from_device, is_device, on_device, put_on_device};
+use super::copy::{Return, from_device, get_from_device, is_device, names_device, on_device, put_on_device};
 use super::graph::layout;
 use super::memory::{check_range, check_reachable, is_pinned};
 use super::{capture, context, current, stream};
@@ -87,7 +87,8 @@ impl Described {
             .and_then(|z| z.checked_add((self.y as u64).checked_mul(pitch)?))
             .and_then(|zy| zy.checked_add(self.x as u64)?.checked_add(base))
             .ok_or(INVALID_VALUE)?;
-        Ok(Side { device, start, pitch, layer })
+        // Page-locked memory may be named as the device's.
+        Ok(Side { device: device && names_device(process, start, 1), start, pitch, layer })
     }
 }
 
@@ -434,9 +435,9 @@ pub unsafe fn cuMemcpy3D_v2(cuboid: *const Copy3D) -> CudaResult {
 
 /// The contexts are those of the addresses' devices, which the addresses name themselves.
 pub unsafe fn cuMemcpy3DPeerAsync(cuboid: *const Copy3D, on: usize) -> CudaResult {
+    let process = current()?.process;
     // SAFETY: the caller's description.
     let described = unsafe { cuboid.as_ref() }.ok_or(INVALID_VALUE)?;
-    let process = current()?.process;
     context::find(process, described.source_context)?;
     context::find(process, described.target_context)?;
     // SAFETY: as the caller's.

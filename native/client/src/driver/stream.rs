@@ -2,7 +2,7 @@
 
 use super::context::{Current, current_context};
 use super::graph::{Work, lower, nodes};
-use super::{across, capture, current, put, ready};
+use super::{across, capture, current, put, put_optional, ready};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE, NOT_READY};
 use crate::fork;
@@ -264,8 +264,9 @@ pub unsafe fn cuStreamGetCtx_v2(stream: usize, context: *mut usize, green: *mut 
     // SAFETY: the caller's outputs.
     unsafe {
         cuStreamGetCtx(stream, context)?;
-        if green.is_null() { Ok(()) } else { put(green, 0) }
+        put_optional(green, 0);
     }
+    Ok(())
 }
 
 pub unsafe fn cuStreamGetDevice(stream: usize, device: *mut i32) -> CudaResult {

@@ -121,6 +121,7 @@ pub unsafe fn cuTensorMapEncodeTiled(
     promotion: u32,
     fill: u32,
 ) -> CudaResult {
+    super::ready()?;
     let rank = dimensions(rank, 1)?;
     // SAFETY: the caller's arrays, as long as the rank says.
     unsafe {
@@ -147,6 +148,7 @@ pub unsafe fn cuTensorMapEncodeIm2col(
     promotion: u32,
     fill: u32,
 ) -> CudaResult {
+    super::ready()?;
     let rank = dimensions(rank, 3)?;
     // SAFETY: the caller's arrays, as long as the rank says.
     unsafe {
@@ -158,6 +160,7 @@ pub unsafe fn cuTensorMapEncodeIm2col(
 }
 
 pub unsafe fn cuTensorMapReplaceAddress(map: *mut Encoded, address: u64) -> CudaResult {
+    super::ready()?;
     let place = place(map)?;
     let session = session()?;
     // SAFETY: the caller's map.

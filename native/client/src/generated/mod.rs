@@ -5,7 +5,7 @@ use crate::driver;
 use crate::driver::abi::{
     Access, AllocationProperties, Copy2D, Copy3D, LaunchConfig, Location, PoolProperties, Properties,
 };
-use crate::driver::guard::{Entry, guard, refused};
+use crate::driver::guard::{Entry, Refusal, guard, refused};
 use crate::driver::stream::per_thread;
 use std::ffi::{c_char, c_void};
 
@@ -89,6 +89,7 @@ pub unsafe extern "C" fn sluice_cuProfilerInitialize() -> u32 {
     refused(
         "cuProfilerInitialize",
         "profilers of the driver have nothing to write here; use the profiler of the GPU server",
+        Refusal::Initialised,
     )
 }
 
@@ -206,37 +207,41 @@ pub unsafe extern "C" fn sluice_cuDeviceGetP2PAtomicCapabilities(
 /// Entry of `cuDeviceGetCliqueCount`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetCliqueCount() -> u32 {
-    refused("cuDeviceGetCliqueCount", "a lease has no access to the fabric between GPUs")
+    refused("cuDeviceGetCliqueCount", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuDeviceGetCliqueInfo`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetCliqueInfo() -> u32 {
-    refused("cuDeviceGetCliqueInfo", "a lease has no access to the fabric between GPUs")
+    refused("cuDeviceGetCliqueInfo", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuDeviceGetFabricClusterUuid`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetFabricClusterUuid() -> u32 {
-    refused("cuDeviceGetFabricClusterUuid", "a lease has no access to the fabric between GPUs")
+    refused("cuDeviceGetFabricClusterUuid", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuFlushGPUDirectRDMAWrites`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuFlushGPUDirectRDMAWrites() -> u32 {
-    refused("cuFlushGPUDirectRDMAWrites", "a lease has no access to the fabric between GPUs")
+    refused("cuFlushGPUDirectRDMAWrites", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuDeviceGetHostAtomicCapabilities`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetHostAtomicCapabilities() -> u32 {
-    refused("cuDeviceGetHostAtomicCapabilities", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuDeviceGetHostAtomicCapabilities",
+        "kernels on a remote GPU cannot reach host memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuDeviceGetLuid`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetLuid() -> u32 {
-    refused("cuDeviceGetLuid", "locally unique ids of devices are known on Windows alone")
+    refused("cuDeviceGetLuid", "locally unique ids of devices are known on Windows alone", Refusal::Initialised)
 }
 
 /// Entry of `cuDeviceRegisterAsyncNotification`.
@@ -245,6 +250,7 @@ pub unsafe extern "C" fn sluice_cuDeviceRegisterAsyncNotification() -> u32 {
     refused(
         "cuDeviceRegisterAsyncNotification",
         "a lease's memory is not taken back while it is used: there is nothing to be notified of",
+        Refusal::Initialised,
     )
 }
 
@@ -254,6 +260,7 @@ pub unsafe extern "C" fn sluice_cuDeviceUnregisterAsyncNotification() -> u32 {
     refused(
         "cuDeviceUnregisterAsyncNotification",
         "a lease's memory is not taken back while it is used: there is nothing to be notified of",
+        Refusal::Initialised,
     )
 }
 
@@ -263,6 +270,7 @@ pub unsafe extern "C" fn sluice_cuDeviceTotalMem() -> u32 {
     refused(
         "cuDeviceTotalMem",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -560,19 +568,31 @@ pub unsafe extern "C" fn sluice_cuCtxWaitEvent(context: usize, event: usize) -> 
 /// Entry of `cuCtxAttach`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCtxAttach() -> u32 {
-    refused("cuCtxAttach", "usage counts of contexts ended with CUDA 4; use cuCtxPushCurrent and cuCtxPopCurrent")
+    refused(
+        "cuCtxAttach",
+        "usage counts of contexts ended with CUDA 4; use cuCtxPushCurrent and cuCtxPopCurrent",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuCtxDetach`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCtxDetach() -> u32 {
-    refused("cuCtxDetach", "usage counts of contexts ended with CUDA 4; use cuCtxPushCurrent and cuCtxPopCurrent")
+    refused(
+        "cuCtxDetach",
+        "usage counts of contexts ended with CUDA 4; use cuCtxPushCurrent and cuCtxPopCurrent",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuCtxFromGreenCtx`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCtxFromGreenCtx() -> u32 {
-    refused("cuCtxFromGreenCtx", "a borrowed GPU is divided by its lease, not by green contexts or execution affinity")
+    refused(
+        "cuCtxFromGreenCtx",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuCtxGetDevResource`.
@@ -581,6 +601,7 @@ pub unsafe extern "C" fn sluice_cuCtxGetDevResource() -> u32 {
     refused(
         "cuCtxGetDevResource",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -590,6 +611,7 @@ pub unsafe extern "C" fn sluice_cuCtxGetExecAffinity() -> u32 {
     refused(
         "cuCtxGetExecAffinity",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -599,6 +621,7 @@ pub unsafe extern "C" fn sluice_cuDevResourceGenerateDesc() -> u32 {
     refused(
         "cuDevResourceGenerateDesc",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -608,6 +631,7 @@ pub unsafe extern "C" fn sluice_cuDevSmResourceSplit() -> u32 {
     refused(
         "cuDevSmResourceSplit",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -617,6 +641,7 @@ pub unsafe extern "C" fn sluice_cuDevSmResourceSplitByCount() -> u32 {
     refused(
         "cuDevSmResourceSplitByCount",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -626,6 +651,7 @@ pub unsafe extern "C" fn sluice_cuDeviceGetDevResource() -> u32 {
     refused(
         "cuDeviceGetDevResource",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -635,19 +661,28 @@ pub unsafe extern "C" fn sluice_cuDeviceGetExecAffinitySupport() -> u32 {
     refused(
         "cuDeviceGetExecAffinitySupport",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuGreenCtxCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuGreenCtxCreate() -> u32 {
-    refused("cuGreenCtxCreate", "a borrowed GPU is divided by its lease, not by green contexts or execution affinity")
+    refused(
+        "cuGreenCtxCreate",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuGreenCtxDestroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuGreenCtxDestroy() -> u32 {
-    refused("cuGreenCtxDestroy", "a borrowed GPU is divided by its lease, not by green contexts or execution affinity")
+    refused(
+        "cuGreenCtxDestroy",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuGreenCtxGetDevResource`.
@@ -656,13 +691,18 @@ pub unsafe extern "C" fn sluice_cuGreenCtxGetDevResource() -> u32 {
     refused(
         "cuGreenCtxGetDevResource",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuGreenCtxGetId`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuGreenCtxGetId() -> u32 {
-    refused("cuGreenCtxGetId", "a borrowed GPU is divided by its lease, not by green contexts or execution affinity")
+    refused(
+        "cuGreenCtxGetId",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuGreenCtxRecordEvent`.
@@ -671,6 +711,7 @@ pub unsafe extern "C" fn sluice_cuGreenCtxRecordEvent() -> u32 {
     refused(
         "cuGreenCtxRecordEvent",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -680,6 +721,7 @@ pub unsafe extern "C" fn sluice_cuGreenCtxStreamCreate() -> u32 {
     refused(
         "cuGreenCtxStreamCreate",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -689,6 +731,7 @@ pub unsafe extern "C" fn sluice_cuGreenCtxWaitEvent() -> u32 {
     refused(
         "cuGreenCtxWaitEvent",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -698,6 +741,7 @@ pub unsafe extern "C" fn sluice_cuStreamGetDevResource() -> u32 {
     refused(
         "cuStreamGetDevResource",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -707,6 +751,7 @@ pub unsafe extern "C" fn sluice_cuStreamGetDevResource_ptsz() -> u32 {
     refused(
         "cuStreamGetDevResource_ptsz",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -716,6 +761,7 @@ pub unsafe extern "C" fn sluice_cuStreamGetGreenCtx() -> u32 {
     refused(
         "cuStreamGetGreenCtx",
         "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+        Refusal::Initialised,
     )
 }
 
@@ -808,6 +854,7 @@ pub unsafe extern "C" fn sluice_cuMemAlloc() -> u32 {
     refused(
         "cuMemAlloc",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -817,6 +864,7 @@ pub unsafe extern "C" fn sluice_cuMemAllocHost() -> u32 {
     refused(
         "cuMemAllocHost",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -826,6 +874,7 @@ pub unsafe extern "C" fn sluice_cuMemAllocPitch() -> u32 {
     refused(
         "cuMemAllocPitch",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -835,6 +884,7 @@ pub unsafe extern "C" fn sluice_cuMemFree() -> u32 {
     refused(
         "cuMemFree",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -844,6 +894,7 @@ pub unsafe extern "C" fn sluice_cuMemGetAddressRange() -> u32 {
     refused(
         "cuMemGetAddressRange",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -853,6 +904,7 @@ pub unsafe extern "C" fn sluice_cuMemGetInfo() -> u32 {
     refused(
         "cuMemGetInfo",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -862,13 +914,18 @@ pub unsafe extern "C" fn sluice_cuMemHostRegister() -> u32 {
     refused(
         "cuMemHostRegister",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuMemBatchDecompressAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemBatchDecompressAsync() -> u32 {
-    refused("cuMemBatchDecompressAsync", "decompression engines are not served: decompress on the CPU or in a kernel")
+    refused(
+        "cuMemBatchDecompressAsync",
+        "decompression engines are not served: decompress on the CPU or in a kernel",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemBatchDecompressAsync_ptsz`.
@@ -877,6 +934,7 @@ pub unsafe extern "C" fn sluice_cuMemBatchDecompressAsync_ptsz() -> u32 {
     refused(
         "cuMemBatchDecompressAsync_ptsz",
         "decompression engines are not served: decompress on the CPU or in a kernel",
+        Refusal::Initialised,
     )
 }
 
@@ -1799,6 +1857,7 @@ pub unsafe extern "C" fn sluice_cuMemcpy2D() -> u32 {
     refused(
         "cuMemcpy2D",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1808,6 +1867,7 @@ pub unsafe extern "C" fn sluice_cuMemcpy2DAsync() -> u32 {
     refused(
         "cuMemcpy2DAsync",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1817,6 +1877,7 @@ pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned() -> u32 {
     refused(
         "cuMemcpy2DUnaligned",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1826,6 +1887,7 @@ pub unsafe extern "C" fn sluice_cuMemcpy3D() -> u32 {
     refused(
         "cuMemcpy3D",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1835,6 +1897,7 @@ pub unsafe extern "C" fn sluice_cuMemcpy3DAsync() -> u32 {
     refused(
         "cuMemcpy3DAsync",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1844,6 +1907,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyDtoD() -> u32 {
     refused(
         "cuMemcpyDtoD",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1853,6 +1917,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyDtoDAsync() -> u32 {
     refused(
         "cuMemcpyDtoDAsync",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1862,6 +1927,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyDtoH() -> u32 {
     refused(
         "cuMemcpyDtoH",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1871,6 +1937,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyDtoHAsync() -> u32 {
     refused(
         "cuMemcpyDtoHAsync",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1880,6 +1947,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyHtoD() -> u32 {
     refused(
         "cuMemcpyHtoD",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1889,6 +1957,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyHtoDAsync() -> u32 {
     refused(
         "cuMemcpyHtoDAsync",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1898,6 +1967,7 @@ pub unsafe extern "C" fn sluice_cuMemsetD16() -> u32 {
     refused(
         "cuMemsetD16",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1907,6 +1977,7 @@ pub unsafe extern "C" fn sluice_cuMemsetD2D16() -> u32 {
     refused(
         "cuMemsetD2D16",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1916,6 +1987,7 @@ pub unsafe extern "C" fn sluice_cuMemsetD2D32() -> u32 {
     refused(
         "cuMemsetD2D32",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1925,6 +1997,7 @@ pub unsafe extern "C" fn sluice_cuMemsetD2D8() -> u32 {
     refused(
         "cuMemsetD2D8",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1934,6 +2007,7 @@ pub unsafe extern "C" fn sluice_cuMemsetD32() -> u32 {
     refused(
         "cuMemsetD32",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -1943,43 +2017,60 @@ pub unsafe extern "C" fn sluice_cuMemsetD8() -> u32 {
     refused(
         "cuMemsetD8",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuMemcpy3DBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync() -> u32 {
-    refused("cuMemcpy3DBatchAsync", "3D copies in batches are not served; use cuMemcpy3DAsync")
+    refused("cuMemcpy3DBatchAsync", "3D copies in batches are not served; use cuMemcpy3DAsync", Refusal::Initialised)
 }
 
 /// Entry of `cuMemcpy3DBatchAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_ptsz() -> u32 {
-    refused("cuMemcpy3DBatchAsync_ptsz", "3D copies in batches are not served; use cuMemcpy3DAsync")
+    refused(
+        "cuMemcpy3DBatchAsync_ptsz",
+        "3D copies in batches are not served; use cuMemcpy3DAsync",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpy3DBatchAsync_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_v2() -> u32 {
-    refused("cuMemcpy3DBatchAsync_v2", "3D copies in batches are not served; use cuMemcpy3DAsync")
+    refused("cuMemcpy3DBatchAsync_v2", "3D copies in batches are not served; use cuMemcpy3DAsync", Refusal::Initialised)
 }
 
 /// Entry of `cuMemcpy3DBatchAsync_v2_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_v2_ptsz() -> u32 {
-    refused("cuMemcpy3DBatchAsync_v2_ptsz", "3D copies in batches are not served; use cuMemcpy3DAsync")
+    refused(
+        "cuMemcpy3DBatchAsync_v2_ptsz",
+        "3D copies in batches are not served; use cuMemcpy3DAsync",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpy3DWithAttributesAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DWithAttributesAsync() -> u32 {
-    refused("cuMemcpy3DWithAttributesAsync", "3D copies in batches are not served; use cuMemcpy3DAsync")
+    refused(
+        "cuMemcpy3DWithAttributesAsync",
+        "3D copies in batches are not served; use cuMemcpy3DAsync",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpy3DWithAttributesAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DWithAttributesAsync_ptsz() -> u32 {
-    refused("cuMemcpy3DWithAttributesAsync_ptsz", "3D copies in batches are not served; use cuMemcpy3DAsync")
+    refused(
+        "cuMemcpy3DWithAttributesAsync_ptsz",
+        "3D copies in batches are not served; use cuMemcpy3DAsync",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuPointerGetAttribute`.
@@ -2011,115 +2102,191 @@ pub unsafe extern "C" fn sluice_cuPointerSetAttribute(value: *const c_void, attr
 /// Entry of `cuMemAdvise`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemAdvise() -> u32 {
-    refused("cuMemAdvise", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemAdvise",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemAdvise_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemAdvise_v2() -> u32 {
-    refused("cuMemAdvise_v2", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemAdvise_v2",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemAllocManaged`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemAllocManaged() -> u32 {
-    refused("cuMemAllocManaged", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemAllocManaged",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Told,
+    )
 }
 
 /// Entry of `cuMemDiscardAndPrefetchBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemDiscardAndPrefetchBatchAsync() -> u32 {
-    refused("cuMemDiscardAndPrefetchBatchAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemDiscardAndPrefetchBatchAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemDiscardAndPrefetchBatchAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemDiscardAndPrefetchBatchAsync_ptsz() -> u32 {
-    refused("cuMemDiscardAndPrefetchBatchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemDiscardAndPrefetchBatchAsync_ptsz",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemDiscardBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemDiscardBatchAsync() -> u32 {
-    refused("cuMemDiscardBatchAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemDiscardBatchAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemDiscardBatchAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemDiscardBatchAsync_ptsz() -> u32 {
-    refused("cuMemDiscardBatchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemDiscardBatchAsync_ptsz",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemGetLocationInfo`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemGetLocationInfo() -> u32 {
-    refused("cuMemGetLocationInfo", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemGetLocationInfo",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemHostGetDevicePointer_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemHostGetDevicePointer_v2() -> u32 {
-    refused("cuMemHostGetDevicePointer_v2", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemHostGetDevicePointer_v2",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Told,
+    )
 }
 
 /// Entry of `cuMemPrefetchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPrefetchAsync() -> u32 {
-    refused("cuMemPrefetchAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemPrefetchAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemPrefetchAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPrefetchAsync_ptsz() -> u32 {
-    refused("cuMemPrefetchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemPrefetchAsync_ptsz",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemPrefetchAsync_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPrefetchAsync_v2() -> u32 {
-    refused("cuMemPrefetchAsync_v2", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemPrefetchAsync_v2",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemPrefetchAsync_v2_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPrefetchAsync_v2_ptsz() -> u32 {
-    refused("cuMemPrefetchAsync_v2_ptsz", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemPrefetchAsync_v2_ptsz",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemPrefetchBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPrefetchBatchAsync() -> u32 {
-    refused("cuMemPrefetchBatchAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemPrefetchBatchAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemPrefetchBatchAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPrefetchBatchAsync_ptsz() -> u32 {
-    refused("cuMemPrefetchBatchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemPrefetchBatchAsync_ptsz",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemRangeGetAttribute`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemRangeGetAttribute() -> u32 {
-    refused("cuMemRangeGetAttribute", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemRangeGetAttribute",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemRangeGetAttributes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemRangeGetAttributes() -> u32 {
-    refused("cuMemRangeGetAttributes", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuMemRangeGetAttributes",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuStreamAttachMemAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamAttachMemAsync() -> u32 {
-    refused("cuStreamAttachMemAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuStreamAttachMemAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuStreamAttachMemAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamAttachMemAsync_ptsz() -> u32 {
-    refused("cuStreamAttachMemAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cuStreamAttachMemAsync_ptsz",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemHostGetDevicePointer`.
@@ -2128,6 +2295,7 @@ pub unsafe extern "C" fn sluice_cuMemHostGetDevicePointer() -> u32 {
     refused(
         "cuMemHostGetDevicePointer",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2137,6 +2305,7 @@ pub unsafe extern "C" fn sluice_cuArray3DCreate() -> u32 {
     refused(
         "cuArray3DCreate",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2146,6 +2315,7 @@ pub unsafe extern "C" fn sluice_cuArray3DGetDescriptor() -> u32 {
     refused(
         "cuArray3DGetDescriptor",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2155,6 +2325,7 @@ pub unsafe extern "C" fn sluice_cuArrayCreate() -> u32 {
     refused(
         "cuArrayCreate",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2164,6 +2335,7 @@ pub unsafe extern "C" fn sluice_cuArrayGetDescriptor() -> u32 {
     refused(
         "cuArrayGetDescriptor",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2173,6 +2345,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyAtoA() -> u32 {
     refused(
         "cuMemcpyAtoA",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2182,6 +2355,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyAtoD() -> u32 {
     refused(
         "cuMemcpyAtoD",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2191,6 +2365,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyAtoH() -> u32 {
     refused(
         "cuMemcpyAtoH",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2200,6 +2375,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyAtoHAsync() -> u32 {
     refused(
         "cuMemcpyAtoHAsync",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2209,6 +2385,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyDtoA() -> u32 {
     refused(
         "cuMemcpyDtoA",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2218,6 +2395,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyHtoA() -> u32 {
     refused(
         "cuMemcpyHtoA",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2227,6 +2405,7 @@ pub unsafe extern "C" fn sluice_cuMemcpyHtoAAsync() -> u32 {
     refused(
         "cuMemcpyHtoAAsync",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2236,6 +2415,7 @@ pub unsafe extern "C" fn sluice_cuTexRefGetAddress() -> u32 {
     refused(
         "cuTexRefGetAddress",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2245,6 +2425,7 @@ pub unsafe extern "C" fn sluice_cuTexRefSetAddress() -> u32 {
     refused(
         "cuTexRefSetAddress",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -2254,55 +2435,88 @@ pub unsafe extern "C" fn sluice_cuTexRefSetAddress2D() -> u32 {
     refused(
         "cuTexRefSetAddress2D",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuArray3DCreate_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuArray3DCreate_v2() -> u32 {
-    refused("cuArray3DCreate_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuArray3DCreate_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuArray3DGetDescriptor_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuArray3DGetDescriptor_v2() -> u32 {
-    refused("cuArray3DGetDescriptor_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuArray3DGetDescriptor_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuArrayCreate_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuArrayCreate_v2() -> u32 {
-    refused("cuArrayCreate_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuArrayCreate_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuArrayDestroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuArrayDestroy() -> u32 {
-    refused("cuArrayDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuArrayDestroy",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuArrayGetDescriptor_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuArrayGetDescriptor_v2() -> u32 {
-    refused("cuArrayGetDescriptor_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuArrayGetDescriptor_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuArrayGetMemoryRequirements`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuArrayGetMemoryRequirements() -> u32 {
-    refused("cuArrayGetMemoryRequirements", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuArrayGetMemoryRequirements",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuArrayGetPlane`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuArrayGetPlane() -> u32 {
-    refused("cuArrayGetPlane", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuArrayGetPlane",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuArrayGetSparseProperties`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuArrayGetSparseProperties() -> u32 {
-    refused("cuArrayGetSparseProperties", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuArrayGetSparseProperties",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuDeviceGetTexture1DLinearMaxWidth`.
@@ -2311,121 +2525,198 @@ pub unsafe extern "C" fn sluice_cuDeviceGetTexture1DLinearMaxWidth() -> u32 {
     refused(
         "cuDeviceGetTexture1DLinearMaxWidth",
         "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuMemMapArrayAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemMapArrayAsync() -> u32 {
-    refused("cuMemMapArrayAsync", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemMapArrayAsync",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemMapArrayAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemMapArrayAsync_ptsz() -> u32 {
-    refused("cuMemMapArrayAsync_ptsz", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemMapArrayAsync_ptsz",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyAtoA_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyAtoA_v2() -> u32 {
-    refused("cuMemcpyAtoA_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyAtoA_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyAtoA_v2_ptds`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyAtoA_v2_ptds() -> u32 {
-    refused("cuMemcpyAtoA_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyAtoA_v2_ptds",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyAtoD_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyAtoD_v2() -> u32 {
-    refused("cuMemcpyAtoD_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyAtoD_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyAtoD_v2_ptds`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyAtoD_v2_ptds() -> u32 {
-    refused("cuMemcpyAtoD_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyAtoD_v2_ptds",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyAtoHAsync_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyAtoHAsync_v2() -> u32 {
-    refused("cuMemcpyAtoHAsync_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyAtoHAsync_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyAtoHAsync_v2_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyAtoHAsync_v2_ptsz() -> u32 {
-    refused("cuMemcpyAtoHAsync_v2_ptsz", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyAtoHAsync_v2_ptsz",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyAtoH_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyAtoH_v2() -> u32 {
-    refused("cuMemcpyAtoH_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyAtoH_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyAtoH_v2_ptds`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyAtoH_v2_ptds() -> u32 {
-    refused("cuMemcpyAtoH_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyAtoH_v2_ptds",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyDtoA_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyDtoA_v2() -> u32 {
-    refused("cuMemcpyDtoA_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyDtoA_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyDtoA_v2_ptds`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyDtoA_v2_ptds() -> u32 {
-    refused("cuMemcpyDtoA_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyDtoA_v2_ptds",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyHtoAAsync_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyHtoAAsync_v2() -> u32 {
-    refused("cuMemcpyHtoAAsync_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyHtoAAsync_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyHtoAAsync_v2_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyHtoAAsync_v2_ptsz() -> u32 {
-    refused("cuMemcpyHtoAAsync_v2_ptsz", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyHtoAAsync_v2_ptsz",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyHtoA_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyHtoA_v2() -> u32 {
-    refused("cuMemcpyHtoA_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyHtoA_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemcpyHtoA_v2_ptds`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyHtoA_v2_ptds() -> u32 {
-    refused("cuMemcpyHtoA_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMemcpyHtoA_v2_ptds",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMipmappedArrayCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMipmappedArrayCreate() -> u32 {
-    refused("cuMipmappedArrayCreate", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMipmappedArrayCreate",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMipmappedArrayDestroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMipmappedArrayDestroy() -> u32 {
-    refused("cuMipmappedArrayDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMipmappedArrayDestroy",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMipmappedArrayGetLevel`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMipmappedArrayGetLevel() -> u32 {
-    refused("cuMipmappedArrayGetLevel", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuMipmappedArrayGetLevel",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMipmappedArrayGetMemoryRequirements`.
@@ -2434,6 +2725,7 @@ pub unsafe extern "C" fn sluice_cuMipmappedArrayGetMemoryRequirements() -> u32 {
     refused(
         "cuMipmappedArrayGetMemoryRequirements",
         "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
     )
 }
 
@@ -2443,253 +2735,418 @@ pub unsafe extern "C" fn sluice_cuMipmappedArrayGetSparseProperties() -> u32 {
     refused(
         "cuMipmappedArrayGetSparseProperties",
         "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuModuleGetSurfRef`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuModuleGetSurfRef() -> u32 {
-    refused("cuModuleGetSurfRef", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuModuleGetSurfRef",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuModuleGetTexRef`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuModuleGetTexRef() -> u32 {
-    refused("cuModuleGetTexRef", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuModuleGetTexRef",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuParamSetTexRef`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuParamSetTexRef() -> u32 {
-    refused("cuParamSetTexRef", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuParamSetTexRef",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuSurfObjectCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuSurfObjectCreate() -> u32 {
-    refused("cuSurfObjectCreate", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuSurfObjectCreate",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuSurfObjectDestroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuSurfObjectDestroy() -> u32 {
-    refused("cuSurfObjectDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuSurfObjectDestroy",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuSurfObjectGetResourceDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuSurfObjectGetResourceDesc() -> u32 {
-    refused("cuSurfObjectGetResourceDesc", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuSurfObjectGetResourceDesc",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuSurfRefGetArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuSurfRefGetArray() -> u32 {
-    refused("cuSurfRefGetArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuSurfRefGetArray",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuSurfRefSetArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuSurfRefSetArray() -> u32 {
-    refused("cuSurfRefSetArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuSurfRefSetArray",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexObjectCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexObjectCreate() -> u32 {
-    refused("cuTexObjectCreate", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexObjectCreate",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexObjectDestroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexObjectDestroy() -> u32 {
-    refused("cuTexObjectDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexObjectDestroy",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexObjectGetResourceDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexObjectGetResourceDesc() -> u32 {
-    refused("cuTexObjectGetResourceDesc", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexObjectGetResourceDesc",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexObjectGetResourceViewDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexObjectGetResourceViewDesc() -> u32 {
-    refused("cuTexObjectGetResourceViewDesc", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexObjectGetResourceViewDesc",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexObjectGetTextureDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexObjectGetTextureDesc() -> u32 {
-    refused("cuTexObjectGetTextureDesc", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexObjectGetTextureDesc",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefCreate() -> u32 {
-    refused("cuTexRefCreate", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefCreate",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefDestroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefDestroy() -> u32 {
-    refused("cuTexRefDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefDestroy",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetAddressMode`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetAddressMode() -> u32 {
-    refused("cuTexRefGetAddressMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetAddressMode",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetAddress_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetAddress_v2() -> u32 {
-    refused("cuTexRefGetAddress_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetAddress_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetArray() -> u32 {
-    refused("cuTexRefGetArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetArray",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetBorderColor`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetBorderColor() -> u32 {
-    refused("cuTexRefGetBorderColor", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetBorderColor",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetFilterMode`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetFilterMode() -> u32 {
-    refused("cuTexRefGetFilterMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetFilterMode",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetFlags`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetFlags() -> u32 {
-    refused("cuTexRefGetFlags", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetFlags",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetFormat`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetFormat() -> u32 {
-    refused("cuTexRefGetFormat", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetFormat",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetMaxAnisotropy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetMaxAnisotropy() -> u32 {
-    refused("cuTexRefGetMaxAnisotropy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetMaxAnisotropy",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetMipmapFilterMode`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetMipmapFilterMode() -> u32 {
-    refused("cuTexRefGetMipmapFilterMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetMipmapFilterMode",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetMipmapLevelBias`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetMipmapLevelBias() -> u32 {
-    refused("cuTexRefGetMipmapLevelBias", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetMipmapLevelBias",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetMipmapLevelClamp`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetMipmapLevelClamp() -> u32 {
-    refused("cuTexRefGetMipmapLevelClamp", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetMipmapLevelClamp",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefGetMipmappedArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefGetMipmappedArray() -> u32 {
-    refused("cuTexRefGetMipmappedArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefGetMipmappedArray",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetAddress2D_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetAddress2D_v2() -> u32 {
-    refused("cuTexRefSetAddress2D_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetAddress2D_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetAddress2D_v3`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetAddress2D_v3() -> u32 {
-    refused("cuTexRefSetAddress2D_v3", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetAddress2D_v3",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetAddressMode`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetAddressMode() -> u32 {
-    refused("cuTexRefSetAddressMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetAddressMode",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetAddress_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetAddress_v2() -> u32 {
-    refused("cuTexRefSetAddress_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetAddress_v2",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetArray() -> u32 {
-    refused("cuTexRefSetArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetArray",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetBorderColor`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetBorderColor() -> u32 {
-    refused("cuTexRefSetBorderColor", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetBorderColor",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetFilterMode`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetFilterMode() -> u32 {
-    refused("cuTexRefSetFilterMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetFilterMode",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetFlags`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetFlags() -> u32 {
-    refused("cuTexRefSetFlags", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetFlags",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetFormat`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetFormat() -> u32 {
-    refused("cuTexRefSetFormat", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetFormat",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetMaxAnisotropy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetMaxAnisotropy() -> u32 {
-    refused("cuTexRefSetMaxAnisotropy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetMaxAnisotropy",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetMipmapFilterMode`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetMipmapFilterMode() -> u32 {
-    refused("cuTexRefSetMipmapFilterMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetMipmapFilterMode",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetMipmapLevelBias`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetMipmapLevelBias() -> u32 {
-    refused("cuTexRefSetMipmapLevelBias", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetMipmapLevelBias",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetMipmapLevelClamp`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetMipmapLevelClamp() -> u32 {
-    refused("cuTexRefSetMipmapLevelClamp", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetMipmapLevelClamp",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTexRefSetMipmappedArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTexRefSetMipmappedArray() -> u32 {
-    refused("cuTexRefSetMipmappedArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+    refused(
+        "cuTexRefSetMipmappedArray",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuTensorMapEncodeIm2colWide`.
@@ -2698,6 +3155,7 @@ pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2colWide() -> u32 {
     refused(
         "cuTensorMapEncodeIm2colWide",
         "the GPU server's driver may be older than this function; use a map that cuTensorMapEncodeIm2col encodes",
+        Refusal::Initialised,
     )
 }
 
@@ -2707,6 +3165,7 @@ pub unsafe extern "C" fn sluice_cuTensorMapSetAllocationClass() -> u32 {
     refused(
         "cuTensorMapSetAllocationClass",
         "the GPU server's driver may be older than this function; the class that a map is encoded with is right for it",
+        Refusal::Initialised,
     )
 }
 
@@ -3146,6 +3605,7 @@ pub unsafe extern "C" fn sluice_cuModuleGetGlobal() -> u32 {
     refused(
         "cuModuleGetGlobal",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
@@ -3358,55 +3818,63 @@ pub unsafe extern "C" fn sluice_cuLaunchHostFunc_v2_ptsz(
 /// Entry of `cuFuncSetBlockShape`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuFuncSetBlockShape() -> u32 {
-    refused("cuFuncSetBlockShape", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused(
+        "cuFuncSetBlockShape",
+        "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuFuncSetSharedSize`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuFuncSetSharedSize() -> u32 {
-    refused("cuFuncSetSharedSize", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused(
+        "cuFuncSetSharedSize",
+        "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuLaunch`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLaunch() -> u32 {
-    refused("cuLaunch", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused("cuLaunch", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel", Refusal::Initialised)
 }
 
 /// Entry of `cuLaunchGrid`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLaunchGrid() -> u32 {
-    refused("cuLaunchGrid", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused("cuLaunchGrid", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel", Refusal::Initialised)
 }
 
 /// Entry of `cuLaunchGridAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLaunchGridAsync() -> u32 {
-    refused("cuLaunchGridAsync", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused("cuLaunchGridAsync", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel", Refusal::Initialised)
 }
 
 /// Entry of `cuParamSetSize`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuParamSetSize() -> u32 {
-    refused("cuParamSetSize", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused("cuParamSetSize", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel", Refusal::Initialised)
 }
 
 /// Entry of `cuParamSetf`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuParamSetf() -> u32 {
-    refused("cuParamSetf", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused("cuParamSetf", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel", Refusal::Initialised)
 }
 
 /// Entry of `cuParamSeti`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuParamSeti() -> u32 {
-    refused("cuParamSeti", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused("cuParamSeti", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel", Refusal::Initialised)
 }
 
 /// Entry of `cuParamSetv`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuParamSetv() -> u32 {
-    refused("cuParamSetv", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+    refused("cuParamSetv", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel", Refusal::Initialised)
 }
 
 /// Entry of `cuLaunchCooperativeKernelMultiDevice`.
@@ -3415,6 +3883,7 @@ pub unsafe extern "C" fn sluice_cuLaunchCooperativeKernelMultiDevice() -> u32 {
     refused(
         "cuLaunchCooperativeKernelMultiDevice",
         "launches over several devices ended with CUDA 11; launch on each device",
+        Refusal::Initialised,
     )
 }
 
@@ -5289,7 +5758,7 @@ pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_v2_ptsz(
 /// Entry of `cuGraphConditionalHandleCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuGraphConditionalHandleCreate() -> u32 {
-    refused("cuGraphConditionalHandleCreate", "conditional nodes of graphs are not served yet")
+    refused("cuGraphConditionalHandleCreate", "conditional nodes of graphs are not served yet", Refusal::Initialised)
 }
 
 /// Entry of `cuGraphAddExternalSemaphoresSignalNode`.
@@ -5298,6 +5767,7 @@ pub unsafe extern "C" fn sluice_cuGraphAddExternalSemaphoresSignalNode() -> u32 
     refused(
         "cuGraphAddExternalSemaphoresSignalNode",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5307,6 +5777,7 @@ pub unsafe extern "C" fn sluice_cuGraphAddExternalSemaphoresWaitNode() -> u32 {
     refused(
         "cuGraphAddExternalSemaphoresWaitNode",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5316,6 +5787,7 @@ pub unsafe extern "C" fn sluice_cuGraphExecExternalSemaphoresSignalNodeSetParams
     refused(
         "cuGraphExecExternalSemaphoresSignalNodeSetParams",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5325,6 +5797,7 @@ pub unsafe extern "C" fn sluice_cuGraphExecExternalSemaphoresWaitNodeSetParams()
     refused(
         "cuGraphExecExternalSemaphoresWaitNodeSetParams",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5334,6 +5807,7 @@ pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresSignalNodeGetParams() -
     refused(
         "cuGraphExternalSemaphoresSignalNodeGetParams",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5343,6 +5817,7 @@ pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresSignalNodeSetParams() -
     refused(
         "cuGraphExternalSemaphoresSignalNodeSetParams",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5352,6 +5827,7 @@ pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresWaitNodeGetParams() -> 
     refused(
         "cuGraphExternalSemaphoresWaitNodeGetParams",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5361,13 +5837,18 @@ pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresWaitNodeSetParams() -> 
     refused(
         "cuGraphExternalSemaphoresWaitNodeSetParams",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuStreamBeginCaptureToCig`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToCig() -> u32 {
-    refused("cuStreamBeginCaptureToCig", "capturing into a graphics context needs a display on the GPU's own machine")
+    refused(
+        "cuStreamBeginCaptureToCig",
+        "capturing into a graphics context needs a display on the GPU's own machine",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuStreamBeginCaptureToCig_ptsz`.
@@ -5376,13 +5857,18 @@ pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToCig_ptsz() -> u32 {
     refused(
         "cuStreamBeginCaptureToCig_ptsz",
         "capturing into a graphics context needs a display on the GPU's own machine",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuStreamEndCaptureToCig`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamEndCaptureToCig() -> u32 {
-    refused("cuStreamEndCaptureToCig", "capturing into a graphics context needs a display on the GPU's own machine")
+    refused(
+        "cuStreamEndCaptureToCig",
+        "capturing into a graphics context needs a display on the GPU's own machine",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuStreamEndCaptureToCig_ptsz`.
@@ -5391,6 +5877,7 @@ pub unsafe extern "C" fn sluice_cuStreamEndCaptureToCig_ptsz() -> u32 {
     refused(
         "cuStreamEndCaptureToCig_ptsz",
         "capturing into a graphics context needs a display on the GPU's own machine",
+        Refusal::Initialised,
     )
 }
 
@@ -5400,6 +5887,7 @@ pub unsafe extern "C" fn sluice_cuStreamBeginRecaptureToGraph() -> u32 {
     refused(
         "cuStreamBeginRecaptureToGraph",
         "capturing over an existing graph is not served yet; capture a new graph and use cuGraphExecUpdate",
+        Refusal::Initialised,
     )
 }
 
@@ -5409,6 +5897,7 @@ pub unsafe extern "C" fn sluice_cuStreamBeginRecaptureToGraph_ptsz() -> u32 {
     refused(
         "cuStreamBeginRecaptureToGraph_ptsz",
         "capturing over an existing graph is not served yet; capture a new graph and use cuGraphExecUpdate",
+        Refusal::Initialised,
     )
 }
 
@@ -5418,6 +5907,7 @@ pub unsafe extern "C" fn sluice_cuDestroyExternalMemory() -> u32 {
     refused(
         "cuDestroyExternalMemory",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5427,6 +5917,7 @@ pub unsafe extern "C" fn sluice_cuDestroyExternalSemaphore() -> u32 {
     refused(
         "cuDestroyExternalSemaphore",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5436,6 +5927,7 @@ pub unsafe extern "C" fn sluice_cuDeviceGetNvSciSyncAttributes() -> u32 {
     refused(
         "cuDeviceGetNvSciSyncAttributes",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5445,6 +5937,7 @@ pub unsafe extern "C" fn sluice_cuExternalMemoryGetMappedBuffer() -> u32 {
     refused(
         "cuExternalMemoryGetMappedBuffer",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5454,6 +5947,7 @@ pub unsafe extern "C" fn sluice_cuExternalMemoryGetMappedMipmappedArray() -> u32
     refused(
         "cuExternalMemoryGetMappedMipmappedArray",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5463,6 +5957,7 @@ pub unsafe extern "C" fn sluice_cuImportExternalMemory() -> u32 {
     refused(
         "cuImportExternalMemory",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5472,6 +5967,7 @@ pub unsafe extern "C" fn sluice_cuImportExternalSemaphore() -> u32 {
     refused(
         "cuImportExternalSemaphore",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5481,6 +5977,7 @@ pub unsafe extern "C" fn sluice_cuSignalExternalSemaphoresAsync() -> u32 {
     refused(
         "cuSignalExternalSemaphoresAsync",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5490,6 +5987,7 @@ pub unsafe extern "C" fn sluice_cuSignalExternalSemaphoresAsync_ptsz() -> u32 {
     refused(
         "cuSignalExternalSemaphoresAsync_ptsz",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5499,6 +5997,7 @@ pub unsafe extern "C" fn sluice_cuWaitExternalSemaphoresAsync() -> u32 {
     refused(
         "cuWaitExternalSemaphoresAsync",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
@@ -5508,67 +6007,108 @@ pub unsafe extern "C" fn sluice_cuWaitExternalSemaphoresAsync_ptsz() -> u32 {
     refused(
         "cuWaitExternalSemaphoresAsync_ptsz",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuIpcCloseMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcCloseMemHandle() -> u32 {
-    refused("cuIpcCloseMemHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuIpcCloseMemHandle",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuIpcGetEventHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcGetEventHandle() -> u32 {
-    refused("cuIpcGetEventHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuIpcGetEventHandle",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuIpcGetMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcGetMemHandle() -> u32 {
-    refused("cuIpcGetMemHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuIpcGetMemHandle",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuIpcOpenEventHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcOpenEventHandle() -> u32 {
-    refused("cuIpcOpenEventHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuIpcOpenEventHandle",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuIpcOpenMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcOpenMemHandle() -> u32 {
-    refused("cuIpcOpenMemHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuIpcOpenMemHandle",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuIpcOpenMemHandle_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuIpcOpenMemHandle_v2() -> u32 {
-    refused("cuIpcOpenMemHandle_v2", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuIpcOpenMemHandle_v2",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemExportToShareableHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemExportToShareableHandle() -> u32 {
-    refused("cuMemExportToShareableHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuMemExportToShareableHandle",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemGetHandleForAddressRange`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemGetHandleForAddressRange() -> u32 {
-    refused("cuMemGetHandleForAddressRange", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuMemGetHandleForAddressRange",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemImportFromShareableHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemImportFromShareableHandle() -> u32 {
-    refused("cuMemImportFromShareableHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuMemImportFromShareableHandle",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemPoolExportPointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPoolExportPointer() -> u32 {
-    refused("cuMemPoolExportPointer", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuMemPoolExportPointer",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMemPoolExportToShareableHandle`.
@@ -5577,6 +6117,7 @@ pub unsafe extern "C" fn sluice_cuMemPoolExportToShareableHandle() -> u32 {
     refused(
         "cuMemPoolExportToShareableHandle",
         "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
     )
 }
 
@@ -5586,13 +6127,18 @@ pub unsafe extern "C" fn sluice_cuMemPoolImportFromShareableHandle() -> u32 {
     refused(
         "cuMemPoolImportFromShareableHandle",
         "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuMemPoolImportPointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemPoolImportPointer() -> u32 {
-    refused("cuMemPoolImportPointer", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cuMemPoolImportPointer",
+        "passing memory and events of a remote GPU between processes comes later",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuEGLStreamConsumerAcquireFrame`.
@@ -5601,6 +6147,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamConsumerAcquireFrame() -> u32 {
     refused(
         "cuEGLStreamConsumerAcquireFrame",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5610,6 +6157,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamConsumerConnect() -> u32 {
     refused(
         "cuEGLStreamConsumerConnect",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5619,6 +6167,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamConsumerConnectWithFlags() -> u32 {
     refused(
         "cuEGLStreamConsumerConnectWithFlags",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5628,6 +6177,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamConsumerDisconnect() -> u32 {
     refused(
         "cuEGLStreamConsumerDisconnect",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5637,6 +6187,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamConsumerReleaseFrame() -> u32 {
     refused(
         "cuEGLStreamConsumerReleaseFrame",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5646,6 +6197,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamProducerConnect() -> u32 {
     refused(
         "cuEGLStreamProducerConnect",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5655,6 +6207,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamProducerDisconnect() -> u32 {
     refused(
         "cuEGLStreamProducerDisconnect",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5664,6 +6217,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamProducerPresentFrame() -> u32 {
     refused(
         "cuEGLStreamProducerPresentFrame",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5673,6 +6227,7 @@ pub unsafe extern "C" fn sluice_cuEGLStreamProducerReturnFrame() -> u32 {
     refused(
         "cuEGLStreamProducerReturnFrame",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5682,6 +6237,7 @@ pub unsafe extern "C" fn sluice_cuEventCreateFromEGLSync() -> u32 {
     refused(
         "cuEventCreateFromEGLSync",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5691,6 +6247,7 @@ pub unsafe extern "C" fn sluice_cuGLCtxCreate() -> u32 {
     refused(
         "cuGLCtxCreate",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5700,6 +6257,7 @@ pub unsafe extern "C" fn sluice_cuGLCtxCreate_v2() -> u32 {
     refused(
         "cuGLCtxCreate_v2",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5709,6 +6267,7 @@ pub unsafe extern "C" fn sluice_cuGLGetDevices() -> u32 {
     refused(
         "cuGLGetDevices",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5718,6 +6277,7 @@ pub unsafe extern "C" fn sluice_cuGLGetDevices_v2() -> u32 {
     refused(
         "cuGLGetDevices_v2",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5727,6 +6287,7 @@ pub unsafe extern "C" fn sluice_cuGLInit() -> u32 {
     refused(
         "cuGLInit",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5736,6 +6297,7 @@ pub unsafe extern "C" fn sluice_cuGLMapBufferObject() -> u32 {
     refused(
         "cuGLMapBufferObject",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5745,6 +6307,7 @@ pub unsafe extern "C" fn sluice_cuGLMapBufferObjectAsync() -> u32 {
     refused(
         "cuGLMapBufferObjectAsync",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5754,6 +6317,7 @@ pub unsafe extern "C" fn sluice_cuGLMapBufferObjectAsync_v2() -> u32 {
     refused(
         "cuGLMapBufferObjectAsync_v2",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5763,6 +6327,7 @@ pub unsafe extern "C" fn sluice_cuGLMapBufferObjectAsync_v2_ptsz() -> u32 {
     refused(
         "cuGLMapBufferObjectAsync_v2_ptsz",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5772,6 +6337,7 @@ pub unsafe extern "C" fn sluice_cuGLMapBufferObject_v2() -> u32 {
     refused(
         "cuGLMapBufferObject_v2",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5781,6 +6347,7 @@ pub unsafe extern "C" fn sluice_cuGLMapBufferObject_v2_ptds() -> u32 {
     refused(
         "cuGLMapBufferObject_v2_ptds",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5790,6 +6357,7 @@ pub unsafe extern "C" fn sluice_cuGLRegisterBufferObject() -> u32 {
     refused(
         "cuGLRegisterBufferObject",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5799,6 +6367,7 @@ pub unsafe extern "C" fn sluice_cuGLSetBufferObjectMapFlags() -> u32 {
     refused(
         "cuGLSetBufferObjectMapFlags",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5808,6 +6377,7 @@ pub unsafe extern "C" fn sluice_cuGLUnmapBufferObject() -> u32 {
     refused(
         "cuGLUnmapBufferObject",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5817,6 +6387,7 @@ pub unsafe extern "C" fn sluice_cuGLUnmapBufferObjectAsync() -> u32 {
     refused(
         "cuGLUnmapBufferObjectAsync",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5826,6 +6397,7 @@ pub unsafe extern "C" fn sluice_cuGLUnregisterBufferObject() -> u32 {
     refused(
         "cuGLUnregisterBufferObject",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5835,6 +6407,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsEGLRegisterImage() -> u32 {
     refused(
         "cuGraphicsEGLRegisterImage",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5844,6 +6417,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsGLRegisterBuffer() -> u32 {
     refused(
         "cuGraphicsGLRegisterBuffer",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5853,6 +6427,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsGLRegisterImage() -> u32 {
     refused(
         "cuGraphicsGLRegisterImage",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5862,6 +6437,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsMapResources() -> u32 {
     refused(
         "cuGraphicsMapResources",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5871,6 +6447,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsMapResources_ptsz() -> u32 {
     refused(
         "cuGraphicsMapResources_ptsz",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5880,6 +6457,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsResourceGetMappedEglFrame() -> u32 {
     refused(
         "cuGraphicsResourceGetMappedEglFrame",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5889,6 +6467,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsResourceGetMappedMipmappedArray() -> u
     refused(
         "cuGraphicsResourceGetMappedMipmappedArray",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5898,6 +6477,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsResourceGetMappedPointer_v2() -> u32 {
     refused(
         "cuGraphicsResourceGetMappedPointer_v2",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5907,6 +6487,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsResourceSetMapFlags() -> u32 {
     refused(
         "cuGraphicsResourceSetMapFlags",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5916,6 +6497,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsResourceSetMapFlags_v2() -> u32 {
     refused(
         "cuGraphicsResourceSetMapFlags_v2",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5925,6 +6507,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsSubResourceGetMappedArray() -> u32 {
     refused(
         "cuGraphicsSubResourceGetMappedArray",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5934,6 +6517,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsUnmapResources() -> u32 {
     refused(
         "cuGraphicsUnmapResources",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5943,6 +6527,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsUnmapResources_ptsz() -> u32 {
     refused(
         "cuGraphicsUnmapResources_ptsz",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5952,6 +6537,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsUnregisterResource() -> u32 {
     refused(
         "cuGraphicsUnregisterResource",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5961,6 +6547,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsVDPAURegisterOutputSurface() -> u32 {
     refused(
         "cuGraphicsVDPAURegisterOutputSurface",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5970,6 +6557,7 @@ pub unsafe extern "C" fn sluice_cuGraphicsVDPAURegisterVideoSurface() -> u32 {
     refused(
         "cuGraphicsVDPAURegisterVideoSurface",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5979,6 +6567,7 @@ pub unsafe extern "C" fn sluice_cuVDPAUCtxCreate() -> u32 {
     refused(
         "cuVDPAUCtxCreate",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5988,6 +6577,7 @@ pub unsafe extern "C" fn sluice_cuVDPAUCtxCreate_v2() -> u32 {
     refused(
         "cuVDPAUCtxCreate_v2",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -5997,6 +6587,7 @@ pub unsafe extern "C" fn sluice_cuVDPAUGetDevice() -> u32 {
     refused(
         "cuVDPAUGetDevice",
         "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+        Refusal::Initialised,
     )
 }
 
@@ -6006,91 +6597,92 @@ pub unsafe extern "C" fn sluice_cuGraphicsResourceGetMappedPointer() -> u32 {
     refused(
         "cuGraphicsResourceGetMappedPointer",
         "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuFabricCpyBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuFabricCpyBatchAsync() -> u32 {
-    refused("cuFabricCpyBatchAsync", "a lease has no access to the fabric between GPUs")
+    refused("cuFabricCpyBatchAsync", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuFabricCpyBatchAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuFabricCpyBatchAsync_ptsz() -> u32 {
-    refused("cuFabricCpyBatchAsync_ptsz", "a lease has no access to the fabric between GPUs")
+    refused("cuFabricCpyBatchAsync_ptsz", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointAddDevice`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointAddDevice() -> u32 {
-    refused("cuLogicalEndpointAddDevice", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointAddDevice", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointBindAddr`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointBindAddr() -> u32 {
-    refused("cuLogicalEndpointBindAddr", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointBindAddr", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointBindMem`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointBindMem() -> u32 {
-    refused("cuLogicalEndpointBindMem", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointBindMem", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointCreate() -> u32 {
-    refused("cuLogicalEndpointCreate", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointCreate", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointDestroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointDestroy() -> u32 {
-    refused("cuLogicalEndpointDestroy", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointDestroy", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointExport`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointExport() -> u32 {
-    refused("cuLogicalEndpointExport", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointExport", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointGetLimits`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointGetLimits() -> u32 {
-    refused("cuLogicalEndpointGetLimits", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointGetLimits", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointIdRelease`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointIdRelease() -> u32 {
-    refused("cuLogicalEndpointIdRelease", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointIdRelease", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointIdReserve`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointIdReserve() -> u32 {
-    refused("cuLogicalEndpointIdReserve", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointIdReserve", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointImport`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointImport() -> u32 {
-    refused("cuLogicalEndpointImport", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointImport", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointQuery`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointQuery() -> u32 {
-    refused("cuLogicalEndpointQuery", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointQuery", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuLogicalEndpointUnbind`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogicalEndpointUnbind() -> u32 {
-    refused("cuLogicalEndpointUnbind", "a lease has no access to the fabric between GPUs")
+    refused("cuLogicalEndpointUnbind", "a lease has no access to the fabric between GPUs", Refusal::Initialised)
 }
 
 /// Entry of `cuMulticastAddDevice`.
@@ -6099,6 +6691,7 @@ pub unsafe extern "C" fn sluice_cuMulticastAddDevice() -> u32 {
     refused(
         "cuMulticastAddDevice",
         "multicast between GPUs is not served: each device of a lease has a worker of its own",
+        Refusal::Initialised,
     )
 }
 
@@ -6108,6 +6701,7 @@ pub unsafe extern "C" fn sluice_cuMulticastBindAddr() -> u32 {
     refused(
         "cuMulticastBindAddr",
         "multicast between GPUs is not served: each device of a lease has a worker of its own",
+        Refusal::Initialised,
     )
 }
 
@@ -6117,6 +6711,7 @@ pub unsafe extern "C" fn sluice_cuMulticastBindAddr_v2() -> u32 {
     refused(
         "cuMulticastBindAddr_v2",
         "multicast between GPUs is not served: each device of a lease has a worker of its own",
+        Refusal::Initialised,
     )
 }
 
@@ -6126,6 +6721,7 @@ pub unsafe extern "C" fn sluice_cuMulticastBindMem() -> u32 {
     refused(
         "cuMulticastBindMem",
         "multicast between GPUs is not served: each device of a lease has a worker of its own",
+        Refusal::Initialised,
     )
 }
 
@@ -6135,13 +6731,18 @@ pub unsafe extern "C" fn sluice_cuMulticastBindMem_v2() -> u32 {
     refused(
         "cuMulticastBindMem_v2",
         "multicast between GPUs is not served: each device of a lease has a worker of its own",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuMulticastCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastCreate() -> u32 {
-    refused("cuMulticastCreate", "multicast between GPUs is not served: each device of a lease has a worker of its own")
+    refused(
+        "cuMulticastCreate",
+        "multicast between GPUs is not served: each device of a lease has a worker of its own",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuMulticastGetGranularity`.
@@ -6150,13 +6751,18 @@ pub unsafe extern "C" fn sluice_cuMulticastGetGranularity() -> u32 {
     refused(
         "cuMulticastGetGranularity",
         "multicast between GPUs is not served: each device of a lease has a worker of its own",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuMulticastUnbind`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastUnbind() -> u32 {
-    refused("cuMulticastUnbind", "multicast between GPUs is not served: each device of a lease has a worker of its own")
+    refused(
+        "cuMulticastUnbind",
+        "multicast between GPUs is not served: each device of a lease has a worker of its own",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuCheckpointOperationComplete`.
@@ -6165,6 +6771,7 @@ pub unsafe extern "C" fn sluice_cuCheckpointOperationComplete() -> u32 {
     refused(
         "cuCheckpointOperationComplete",
         "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+        Refusal::Initialised,
     )
 }
 
@@ -6174,6 +6781,7 @@ pub unsafe extern "C" fn sluice_cuCheckpointProcessCheckpoint() -> u32 {
     refused(
         "cuCheckpointProcessCheckpoint",
         "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+        Refusal::Initialised,
     )
 }
 
@@ -6183,6 +6791,7 @@ pub unsafe extern "C" fn sluice_cuCheckpointProcessGetRestoreThreadId() -> u32 {
     refused(
         "cuCheckpointProcessGetRestoreThreadId",
         "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+        Refusal::Initialised,
     )
 }
 
@@ -6192,6 +6801,7 @@ pub unsafe extern "C" fn sluice_cuCheckpointProcessGetState() -> u32 {
     refused(
         "cuCheckpointProcessGetState",
         "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+        Refusal::Initialised,
     )
 }
 
@@ -6201,6 +6811,7 @@ pub unsafe extern "C" fn sluice_cuCheckpointProcessLock() -> u32 {
     refused(
         "cuCheckpointProcessLock",
         "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+        Refusal::Initialised,
     )
 }
 
@@ -6210,6 +6821,7 @@ pub unsafe extern "C" fn sluice_cuCheckpointProcessRestore() -> u32 {
     refused(
         "cuCheckpointProcessRestore",
         "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+        Refusal::Initialised,
     )
 }
 
@@ -6219,73 +6831,118 @@ pub unsafe extern "C" fn sluice_cuCheckpointProcessUnlock() -> u32 {
     refused(
         "cuCheckpointProcessUnlock",
         "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+        Refusal::Initialised,
     )
 }
 
 /// Entry of `cuCoredumpDeregisterCompleteCallback`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCoredumpDeregisterCompleteCallback() -> u32 {
-    refused("cuCoredumpDeregisterCompleteCallback", "a GPU core dump would hold what other leases left on the card")
+    refused(
+        "cuCoredumpDeregisterCompleteCallback",
+        "a GPU core dump would hold what other leases left on the card",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuCoredumpDeregisterStartCallback`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCoredumpDeregisterStartCallback() -> u32 {
-    refused("cuCoredumpDeregisterStartCallback", "a GPU core dump would hold what other leases left on the card")
+    refused(
+        "cuCoredumpDeregisterStartCallback",
+        "a GPU core dump would hold what other leases left on the card",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuCoredumpGetAttribute`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCoredumpGetAttribute() -> u32 {
-    refused("cuCoredumpGetAttribute", "a GPU core dump would hold what other leases left on the card")
+    refused(
+        "cuCoredumpGetAttribute",
+        "a GPU core dump would hold what other leases left on the card",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuCoredumpGetAttributeGlobal`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCoredumpGetAttributeGlobal() -> u32 {
-    refused("cuCoredumpGetAttributeGlobal", "a GPU core dump would hold what other leases left on the card")
+    refused(
+        "cuCoredumpGetAttributeGlobal",
+        "a GPU core dump would hold what other leases left on the card",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuCoredumpRegisterCompleteCallback`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCoredumpRegisterCompleteCallback() -> u32 {
-    refused("cuCoredumpRegisterCompleteCallback", "a GPU core dump would hold what other leases left on the card")
+    refused(
+        "cuCoredumpRegisterCompleteCallback",
+        "a GPU core dump would hold what other leases left on the card",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuCoredumpRegisterStartCallback`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCoredumpRegisterStartCallback() -> u32 {
-    refused("cuCoredumpRegisterStartCallback", "a GPU core dump would hold what other leases left on the card")
+    refused(
+        "cuCoredumpRegisterStartCallback",
+        "a GPU core dump would hold what other leases left on the card",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuCoredumpSetAttribute`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCoredumpSetAttribute() -> u32 {
-    refused("cuCoredumpSetAttribute", "a GPU core dump would hold what other leases left on the card")
+    refused(
+        "cuCoredumpSetAttribute",
+        "a GPU core dump would hold what other leases left on the card",
+        Refusal::Initialised,
+    )
 }
 
 /// Entry of `cuCoredumpSetAttributeGlobal`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCoredumpSetAttributeGlobal() -> u32 {
-    refused("cuCoredumpSetAttributeGlobal", "a GPU core dump would hold what other leases left on the card")
+    refused(
+        "cuCoredumpSetAttributeGlobal",
+        "a GPU core dump would hold what other leases left on the card",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuLogsCurrent`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogsCurrent() -> u32 {
-    refused("cuLogsCurrent", "the driver's log is written on the GPU server; its sentences come with the errors")
+    refused(
+        "cuLogsCurrent",
+        "the driver's log is written on the GPU server; its sentences come with the errors",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuLogsDumpToFile`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogsDumpToFile() -> u32 {
-    refused("cuLogsDumpToFile", "the driver's log is written on the GPU server; its sentences come with the errors")
+    refused(
+        "cuLogsDumpToFile",
+        "the driver's log is written on the GPU server; its sentences come with the errors",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuLogsDumpToMemory`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLogsDumpToMemory() -> u32 {
-    refused("cuLogsDumpToMemory", "the driver's log is written on the GPU server; its sentences come with the errors")
+    refused(
+        "cuLogsDumpToMemory",
+        "the driver's log is written on the GPU server; its sentences come with the errors",
+        Refusal::Always,
+    )
 }
 
 /// Entry of `cuLogsRegisterCallback`.
@@ -6294,6 +6951,7 @@ pub unsafe extern "C" fn sluice_cuLogsRegisterCallback() -> u32 {
     refused(
         "cuLogsRegisterCallback",
         "the driver's log is written on the GPU server; its sentences come with the errors",
+        Refusal::Always,
     )
 }
 
@@ -6303,6 +6961,7 @@ pub unsafe extern "C" fn sluice_cuLogsUnregisterCallback() -> u32 {
     refused(
         "cuLogsUnregisterCallback",
         "the driver's log is written on the GPU server; its sentences come with the errors",
+        Refusal::Always,
     )
 }
 

@@ -32,20 +32,22 @@ fn result(code: u32) -> CudaResult {
 }
 
 /// Whether target and source lie on the device.
-fn sides(device: Device, target: u64, source: u64, kind: u32) -> CudaResult<(bool, bool)> {
-    let device = |address| driver::copy::is_device(device.process, address);
+fn sides(device: Device, target: u64, source: u64, bytes: usize, kind: u32) -> CudaResult<(bool, bool)> {
+    let found = |address| driver::copy::is_device(device.process, address);
+    // What the kind says is the device's may be page-locked memory of the host.
+    let said = |address| driver::copy::names_device(device.process, address, bytes);
     match kind {
-        kind::HOST_TO_HOST | kind::DEFAULT => Ok((device(target), device(source))),
-        kind::HOST_TO_DEVICE => Ok((true, device(source))),
-        kind::DEVICE_TO_HOST => Ok((device(target), true)),
-        kind::DEVICE_TO_DEVICE => Ok((true, true)),
+        kind::HOST_TO_HOST | kind::DEFAULT => Ok((found(target), found(source))),
+        kind::HOST_TO_DEVICE => Ok((said(target), found(source))),
+        kind::DEVICE_TO_HOST => Ok((found(target), said(source))),
+        kind::DEVICE_TO_DEVICE => Ok((said(target), said(source))),
         _ => Err(CudaError::code(INVALID_MEMCPY_DIRECTION)),
     }
 }
 
 /// A copy that the caller need not wait for.
 pub(crate) unsafe fn copy_async(target: u64, source: u64, bytes: usize, kind: u32, stream: usize) -> CudaResult {
-    let sides = sides(context()?, target, source, kind)?;
+    let sides = sides(context()?, target, source, bytes, kind)?;
     // SAFETY: as the caller's; an address outside all device ranges is the caller's host memory.
     unsafe {
         match sides {
@@ -62,7 +64,7 @@ pub(crate) unsafe fn copy_async(target: u64, source: u64, bytes: usize, kind: u3
 
 /// A copy that is done, as far as the host can tell, when this returns.
 pub(crate) unsafe fn copy_now(target: u64, source: u64, bytes: usize, kind: u32, stream: usize) -> CudaResult {
-    let sides = sides(context()?, target, source, kind)?;
+    let sides = sides(context()?, target, source, bytes, kind)?;
     // SAFETY: as above.
     unsafe {
         match sides {
@@ -143,7 +145,7 @@ unsafe fn rows(
 ) -> CudaResult {
     let device = context()?;
     let (width, height) = size;
-    let sides = sides(device, target.0, source.0, kind)?;
+    let sides = sides(device, target.0, source.0, 1, kind)?;
     if width == 0 || height == 0 {
         return Ok(());
     }
@@ -225,7 +227,7 @@ pub(crate) fn of_driver(copy: &Copy3D) -> CudaResult<Option<DriverCopy3D>> {
     if extent.width > source.pitch || extent.width > target.pitch {
         return Err(CudaError::code(INVALID_PITCH_VALUE));
     }
-    let sides = sides(device, target.address, source.address, copy.kind)?;
+    let sides = sides(device, target.address, source.address, 1, copy.kind)?;
     let Position { x: source_x, y: source_y, z: source_z } = copy.source_position;
     let Position { x: target_x, y: target_y, z: target_z } = copy.target_position;
     Ok(Some(DriverCopy3D {
@@ -341,8 +343,8 @@ pub unsafe fn cudaMemcpyBatchAsync_12(
     // SAFETY: the caller's lists and output.
     unsafe {
         let result = batch(targets, sources, bytes, count, &mut at, stream);
-        if result.is_err() && !failed.is_null() {
-            driver::put(failed, at)?;
+        if result.is_err() {
+            driver::put_optional(failed, at);
         }
         result
     }

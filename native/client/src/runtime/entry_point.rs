@@ -20,12 +20,13 @@ unsafe fn find(
     let mut found = -1;
     // SAFETY: as the caller's.
     let result = unsafe { driver::cuGetProcAddress_v2(symbol, function, version, flags, &raw mut found) };
-    if status.is_null() || found < 0 {
+    if found < 0 {
         return result;
     }
     // A name that is not known is an answer here, not an error.
     // SAFETY: the caller's output.
-    unsafe { driver::put(status, found) }
+    unsafe { driver::put_optional(status, found) };
+    Ok(())
 }
 
 pub unsafe fn cudaGetDriverEntryPoint_12(

@@ -1808,7 +1808,7 @@ pub unsafe extern "C" fn sluice_cudaDeviceGetP2PAtomicCapabilities(
 /// Entry of `cudaDeviceGetHostAtomicCapabilities`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceGetHostAtomicCapabilities() -> u32 {
-    refused("cudaDeviceGetHostAtomicCapabilities", "kernels on a remote GPU cannot reach host memory")
+    refused("cudaDeviceGetHostAtomicCapabilities", "kernels on a remote GPU cannot reach host memory", false)
 }
 
 /// Entry of `cudaDeviceGetNvSciSyncAttributes`.
@@ -1817,6 +1817,7 @@ pub unsafe extern "C" fn sluice_cudaDeviceGetNvSciSyncAttributes() -> u32 {
     refused(
         "cudaDeviceGetNvSciSyncAttributes",
         "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+        false,
     )
 }
 
@@ -1826,6 +1827,7 @@ pub unsafe extern "C" fn sluice_cudaDeviceRegisterAsyncNotification() -> u32 {
     refused(
         "cudaDeviceRegisterAsyncNotification",
         "a lease's memory is not taken back while it is used: there is nothing to be notified of",
+        false,
     )
 }
 
@@ -1835,6 +1837,7 @@ pub unsafe extern "C" fn sluice_cudaDeviceUnregisterAsyncNotification() -> u32 {
     refused(
         "cudaDeviceUnregisterAsyncNotification",
         "a lease's memory is not taken back while it is used: there is nothing to be notified of",
+        false,
     )
 }
 
@@ -1844,6 +1847,7 @@ pub unsafe extern "C" fn sluice_cudaLogsRegisterCallback() -> u32 {
     refused(
         "cudaLogsRegisterCallback",
         "the driver's log is written on the GPU server; its sentences come with the errors",
+        false,
     )
 }
 
@@ -1853,25 +1857,38 @@ pub unsafe extern "C" fn sluice_cudaLogsUnregisterCallback() -> u32 {
     refused(
         "cudaLogsUnregisterCallback",
         "the driver's log is written on the GPU server; its sentences come with the errors",
+        false,
     )
 }
 
 /// Entry of `cudaLogsCurrent`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaLogsCurrent() -> u32 {
-    refused("cudaLogsCurrent", "the driver's log is written on the GPU server; its sentences come with the errors")
+    refused(
+        "cudaLogsCurrent",
+        "the driver's log is written on the GPU server; its sentences come with the errors",
+        false,
+    )
 }
 
 /// Entry of `cudaLogsDumpToFile`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaLogsDumpToFile() -> u32 {
-    refused("cudaLogsDumpToFile", "the driver's log is written on the GPU server; its sentences come with the errors")
+    refused(
+        "cudaLogsDumpToFile",
+        "the driver's log is written on the GPU server; its sentences come with the errors",
+        false,
+    )
 }
 
 /// Entry of `cudaLogsDumpToMemory`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaLogsDumpToMemory() -> u32 {
-    refused("cudaLogsDumpToMemory", "the driver's log is written on the GPU server; its sentences come with the errors")
+    refused(
+        "cudaLogsDumpToMemory",
+        "the driver's log is written on the GPU server; its sentences come with the errors",
+        false,
+    )
 }
 
 /// Entry of `cudaLibraryLoadData`.
@@ -2105,7 +2122,7 @@ pub unsafe extern "C" fn sluice_cudaCtxResetPersistingL2Cache() -> u32 {
 /// Entry of `cudaDeviceFlushGPUDirectRDMAWrites`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceFlushGPUDirectRDMAWrites() -> u32 {
-    refused("cudaDeviceFlushGPUDirectRDMAWrites", "a lease has no access to the fabric between GPUs")
+    refused("cudaDeviceFlushGPUDirectRDMAWrites", "a lease has no access to the fabric between GPUs", false)
 }
 
 /// Entry of `cudaLibraryGetGlobal`.
@@ -2205,25 +2222,41 @@ pub unsafe extern "C" fn sluice_cudaHostGetFlags(flags: *mut u32, memory: *mut c
 /// Entry of `cudaHostGetDevicePointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaHostGetDevicePointer() -> u32 {
-    refused("cudaHostGetDevicePointer", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaHostGetDevicePointer",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        true,
+    )
 }
 
 /// Entry of `cudaMallocManaged`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMallocManaged() -> u32 {
-    refused("cudaMallocManaged", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMallocManaged",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        true,
+    )
 }
 
 /// Entry of `cudaMemRangeGetAttribute`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemRangeGetAttribute() -> u32 {
-    refused("cudaMemRangeGetAttribute", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemRangeGetAttribute",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaMemRangeGetAttributes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemRangeGetAttributes() -> u32 {
-    refused("cudaMemRangeGetAttributes", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemRangeGetAttributes",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaDeviceGetDefaultMemPool`.
@@ -2366,6 +2399,7 @@ pub unsafe extern "C" fn sluice_cudaMemPoolExportToShareableHandle() -> u32 {
     refused(
         "cudaMemPoolExportToShareableHandle",
         "passing memory and events of a remote GPU between processes comes later",
+        false,
     )
 }
 
@@ -2375,19 +2409,28 @@ pub unsafe extern "C" fn sluice_cudaMemPoolImportFromShareableHandle() -> u32 {
     refused(
         "cudaMemPoolImportFromShareableHandle",
         "passing memory and events of a remote GPU between processes comes later",
+        false,
     )
 }
 
 /// Entry of `cudaMemPoolExportPointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemPoolExportPointer() -> u32 {
-    refused("cudaMemPoolExportPointer", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cudaMemPoolExportPointer",
+        "passing memory and events of a remote GPU between processes comes later",
+        false,
+    )
 }
 
 /// Entry of `cudaMemPoolImportPointer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemPoolImportPointer() -> u32 {
-    refused("cudaMemPoolImportPointer", "passing memory and events of a remote GPU between processes comes later")
+    refused(
+        "cudaMemPoolImportPointer",
+        "passing memory and events of a remote GPU between processes comes later",
+        false,
+    )
 }
 
 /// Entry of `cudaDeviceGetGraphMemAttribute`.
@@ -2701,7 +2744,11 @@ pub unsafe extern "C" fn sluice_cudaLaunchHostFunc_v2_ptsz(
 /// Entry of `cudaStreamAttachMemAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamAttachMemAsync() -> u32 {
-    refused("cudaStreamAttachMemAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaStreamAttachMemAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaStreamGetAttribute`.
@@ -2860,6 +2907,7 @@ pub unsafe extern "C" fn sluice_cudaStreamBeginRecaptureToGraph() -> u32 {
     refused(
         "cudaStreamBeginRecaptureToGraph",
         "capturing over an existing graph is not served yet; capture a new graph and use cuGraphExecUpdate",
+        false,
     )
 }
 
@@ -4115,283 +4163,311 @@ pub unsafe extern "C" fn sluice_cudaGraphReleaseUserObject(graph: usize, object:
 /// Entry of `cudaGraphConditionalHandleCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGraphConditionalHandleCreate() -> u32 {
-    refused("cudaGraphConditionalHandleCreate", "conditional nodes of graphs are not served yet")
+    refused("cudaGraphConditionalHandleCreate", "conditional nodes of graphs are not served yet", false)
 }
 
 /// Entry of `cudaMemAdvise`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemAdvise() -> u32 {
-    refused("cudaMemAdvise", "kernels on a remote GPU cannot reach host memory")
+    refused("cudaMemAdvise", "kernels on a remote GPU cannot reach host memory; allocate device memory and copy", false)
 }
 
 /// Entry of `cudaMemAdvise_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemAdvise_v2() -> u32 {
-    refused("cudaMemAdvise_v2", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemAdvise_v2",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaMemPrefetchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemPrefetchAsync() -> u32 {
-    refused("cudaMemPrefetchAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemPrefetchAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaMemPrefetchAsync_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemPrefetchAsync_v2() -> u32 {
-    refused("cudaMemPrefetchAsync_v2", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemPrefetchAsync_v2",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaMemPrefetchBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemPrefetchBatchAsync() -> u32 {
-    refused("cudaMemPrefetchBatchAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemPrefetchBatchAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaMemDiscardBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemDiscardBatchAsync() -> u32 {
-    refused("cudaMemDiscardBatchAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemDiscardBatchAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaMemDiscardAndPrefetchBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemDiscardAndPrefetchBatchAsync() -> u32 {
-    refused("cudaMemDiscardAndPrefetchBatchAsync", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemDiscardAndPrefetchBatchAsync",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaMemGetLocationInfo`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemGetLocationInfo() -> u32 {
-    refused("cudaMemGetLocationInfo", "kernels on a remote GPU cannot reach host memory")
+    refused(
+        "cudaMemGetLocationInfo",
+        "kernels on a remote GPU cannot reach host memory; allocate device memory and copy",
+        false,
+    )
 }
 
 /// Entry of `cudaIpcGetMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcGetMemHandle() -> u32 {
-    refused("cudaIpcGetMemHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused("cudaIpcGetMemHandle", "passing memory and events of a remote GPU between processes comes later", false)
 }
 
 /// Entry of `cudaIpcOpenMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcOpenMemHandle() -> u32 {
-    refused("cudaIpcOpenMemHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused("cudaIpcOpenMemHandle", "passing memory and events of a remote GPU between processes comes later", false)
 }
 
 /// Entry of `cudaIpcCloseMemHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcCloseMemHandle() -> u32 {
-    refused("cudaIpcCloseMemHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused("cudaIpcCloseMemHandle", "passing memory and events of a remote GPU between processes comes later", false)
 }
 
 /// Entry of `cudaIpcGetEventHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcGetEventHandle() -> u32 {
-    refused("cudaIpcGetEventHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused("cudaIpcGetEventHandle", "passing memory and events of a remote GPU between processes comes later", false)
 }
 
 /// Entry of `cudaIpcOpenEventHandle`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaIpcOpenEventHandle() -> u32 {
-    refused("cudaIpcOpenEventHandle", "passing memory and events of a remote GPU between processes comes later")
+    refused("cudaIpcOpenEventHandle", "passing memory and events of a remote GPU between processes comes later", false)
 }
 
 /// Entry of `cudaMallocArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMallocArray() -> u32 {
-    refused("cudaMallocArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMallocArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMalloc3DArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMalloc3DArray() -> u32 {
-    refused("cudaMalloc3DArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMalloc3DArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMallocMipmappedArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMallocMipmappedArray() -> u32 {
-    refused("cudaMallocMipmappedArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMallocMipmappedArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaFreeArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaFreeArray() -> u32 {
-    refused("cudaFreeArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaFreeArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaFreeMipmappedArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaFreeMipmappedArray() -> u32 {
-    refused("cudaFreeMipmappedArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaFreeMipmappedArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaGetMipmappedArrayLevel`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGetMipmappedArrayLevel() -> u32 {
-    refused("cudaGetMipmappedArrayLevel", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaGetMipmappedArrayLevel", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaArrayGetInfo`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaArrayGetInfo() -> u32 {
-    refused("cudaArrayGetInfo", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaArrayGetInfo", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaArrayGetPlane`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaArrayGetPlane() -> u32 {
-    refused("cudaArrayGetPlane", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaArrayGetPlane", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaArrayGetMemoryRequirements`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaArrayGetMemoryRequirements() -> u32 {
-    refused("cudaArrayGetMemoryRequirements", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaArrayGetMemoryRequirements", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaArrayGetSparseProperties`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaArrayGetSparseProperties() -> u32 {
-    refused("cudaArrayGetSparseProperties", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaArrayGetSparseProperties", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMipmappedArrayGetMemoryRequirements`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMipmappedArrayGetMemoryRequirements() -> u32 {
-    refused("cudaMipmappedArrayGetMemoryRequirements", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMipmappedArrayGetMemoryRequirements", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMipmappedArrayGetSparseProperties`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMipmappedArrayGetSparseProperties() -> u32 {
-    refused("cudaMipmappedArrayGetSparseProperties", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMipmappedArrayGetSparseProperties", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaGetChannelDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGetChannelDesc() -> u32 {
-    refused("cudaGetChannelDesc", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaGetChannelDesc", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaCreateTextureObject`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaCreateTextureObject() -> u32 {
-    refused("cudaCreateTextureObject", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaCreateTextureObject", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaDestroyTextureObject`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDestroyTextureObject() -> u32 {
-    refused("cudaDestroyTextureObject", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaDestroyTextureObject", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaGetTextureObjectResourceDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGetTextureObjectResourceDesc() -> u32 {
-    refused("cudaGetTextureObjectResourceDesc", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaGetTextureObjectResourceDesc", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaGetTextureObjectResourceViewDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGetTextureObjectResourceViewDesc() -> u32 {
-    refused("cudaGetTextureObjectResourceViewDesc", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaGetTextureObjectResourceViewDesc", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaGetTextureObjectTextureDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGetTextureObjectTextureDesc() -> u32 {
-    refused("cudaGetTextureObjectTextureDesc", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaGetTextureObjectTextureDesc", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaCreateSurfaceObject`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaCreateSurfaceObject() -> u32 {
-    refused("cudaCreateSurfaceObject", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaCreateSurfaceObject", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaDestroySurfaceObject`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDestroySurfaceObject() -> u32 {
-    refused("cudaDestroySurfaceObject", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaDestroySurfaceObject", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaGetSurfaceObjectResourceDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGetSurfaceObjectResourceDesc() -> u32 {
-    refused("cudaGetSurfaceObjectResourceDesc", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaGetSurfaceObjectResourceDesc", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaDeviceGetTexture1DLinearMaxWidth`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceGetTexture1DLinearMaxWidth() -> u32 {
-    refused("cudaDeviceGetTexture1DLinearMaxWidth", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaDeviceGetTexture1DLinearMaxWidth", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpyToArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpyToArray() -> u32 {
-    refused("cudaMemcpyToArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpyToArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpyToArrayAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpyToArrayAsync() -> u32 {
-    refused("cudaMemcpyToArrayAsync", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpyToArrayAsync", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpyFromArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpyFromArray() -> u32 {
-    refused("cudaMemcpyFromArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpyFromArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpyFromArrayAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpyFromArrayAsync() -> u32 {
-    refused("cudaMemcpyFromArrayAsync", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpyFromArrayAsync", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpyArrayToArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpyArrayToArray() -> u32 {
-    refused("cudaMemcpyArrayToArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpyArrayToArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpy2DToArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpy2DToArray() -> u32 {
-    refused("cudaMemcpy2DToArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpy2DToArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpy2DToArrayAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpy2DToArrayAsync() -> u32 {
-    refused("cudaMemcpy2DToArrayAsync", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpy2DToArrayAsync", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpy2DFromArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpy2DFromArray() -> u32 {
-    refused("cudaMemcpy2DFromArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpy2DFromArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpy2DFromArrayAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpy2DFromArrayAsync() -> u32 {
-    refused("cudaMemcpy2DFromArrayAsync", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpy2DFromArrayAsync", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpy2DArrayToArray`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpy2DArrayToArray() -> u32 {
-    refused("cudaMemcpy2DArrayToArray", "textures, surfaces and CUDA arrays are not served yet")
+    refused("cudaMemcpy2DArrayToArray", "textures, surfaces and CUDA arrays are not served yet", false)
 }
 
 /// Entry of `cudaMemcpy3DBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaMemcpy3DBatchAsync() -> u32 {
-    refused("cudaMemcpy3DBatchAsync", "batches of three-dimensional copies are not served yet; copy one by one")
+    refused("cudaMemcpy3DBatchAsync", "batches of three-dimensional copies are not served yet; copy one by one", false)
 }
 
 /// Entry of `cudaMemcpy3DWithAttributesAsync`.
@@ -4400,6 +4476,7 @@ pub unsafe extern "C" fn sluice_cudaMemcpy3DWithAttributesAsync() -> u32 {
     refused(
         "cudaMemcpy3DWithAttributesAsync",
         "batches of three-dimensional copies are not served yet; copy one by one",
+        false,
     )
 }
 
@@ -4409,6 +4486,7 @@ pub unsafe extern "C" fn sluice_cudaImportExternalMemory() -> u32 {
     refused(
         "cudaImportExternalMemory",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4418,6 +4496,7 @@ pub unsafe extern "C" fn sluice_cudaDestroyExternalMemory() -> u32 {
     refused(
         "cudaDestroyExternalMemory",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4427,6 +4506,7 @@ pub unsafe extern "C" fn sluice_cudaExternalMemoryGetMappedBuffer() -> u32 {
     refused(
         "cudaExternalMemoryGetMappedBuffer",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4436,6 +4516,7 @@ pub unsafe extern "C" fn sluice_cudaExternalMemoryGetMappedMipmappedArray() -> u
     refused(
         "cudaExternalMemoryGetMappedMipmappedArray",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4445,6 +4526,7 @@ pub unsafe extern "C" fn sluice_cudaImportExternalSemaphore() -> u32 {
     refused(
         "cudaImportExternalSemaphore",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4454,6 +4536,7 @@ pub unsafe extern "C" fn sluice_cudaDestroyExternalSemaphore() -> u32 {
     refused(
         "cudaDestroyExternalSemaphore",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4463,6 +4546,7 @@ pub unsafe extern "C" fn sluice_cudaSignalExternalSemaphoresAsync() -> u32 {
     refused(
         "cudaSignalExternalSemaphoresAsync",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4472,6 +4556,7 @@ pub unsafe extern "C" fn sluice_cudaSignalExternalSemaphoresAsync_v2() -> u32 {
     refused(
         "cudaSignalExternalSemaphoresAsync_v2",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4481,6 +4566,7 @@ pub unsafe extern "C" fn sluice_cudaWaitExternalSemaphoresAsync() -> u32 {
     refused(
         "cudaWaitExternalSemaphoresAsync",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4490,6 +4576,7 @@ pub unsafe extern "C" fn sluice_cudaWaitExternalSemaphoresAsync_v2() -> u32 {
     refused(
         "cudaWaitExternalSemaphoresAsync_v2",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4499,6 +4586,7 @@ pub unsafe extern "C" fn sluice_cudaGraphAddExternalSemaphoresSignalNode() -> u3
     refused(
         "cudaGraphAddExternalSemaphoresSignalNode",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4508,6 +4596,7 @@ pub unsafe extern "C" fn sluice_cudaGraphAddExternalSemaphoresWaitNode() -> u32 
     refused(
         "cudaGraphAddExternalSemaphoresWaitNode",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4517,6 +4606,7 @@ pub unsafe extern "C" fn sluice_cudaGraphExternalSemaphoresSignalNodeGetParams()
     refused(
         "cudaGraphExternalSemaphoresSignalNodeGetParams",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4526,6 +4616,7 @@ pub unsafe extern "C" fn sluice_cudaGraphExternalSemaphoresSignalNodeSetParams()
     refused(
         "cudaGraphExternalSemaphoresSignalNodeSetParams",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4535,6 +4626,7 @@ pub unsafe extern "C" fn sluice_cudaGraphExternalSemaphoresWaitNodeGetParams() -
     refused(
         "cudaGraphExternalSemaphoresWaitNodeGetParams",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4544,6 +4636,7 @@ pub unsafe extern "C" fn sluice_cudaGraphExternalSemaphoresWaitNodeSetParams() -
     refused(
         "cudaGraphExternalSemaphoresWaitNodeSetParams",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4553,6 +4646,7 @@ pub unsafe extern "C" fn sluice_cudaGraphExecExternalSemaphoresSignalNodeSetPara
     refused(
         "cudaGraphExecExternalSemaphoresSignalNodeSetParams",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4562,6 +4656,7 @@ pub unsafe extern "C" fn sluice_cudaGraphExecExternalSemaphoresWaitNodeSetParams
     refused(
         "cudaGraphExecExternalSemaphoresWaitNodeSetParams",
         "memory and semaphores of other graphics interfaces lie on this machine, which has no GPU",
+        false,
     )
 }
 
@@ -4571,6 +4666,7 @@ pub unsafe extern "C" fn sluice_cudaGLGetDevices() -> u32 {
     refused(
         "cudaGLGetDevices",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4580,6 +4676,7 @@ pub unsafe extern "C" fn sluice_cudaGLMapBufferObject() -> u32 {
     refused(
         "cudaGLMapBufferObject",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4589,6 +4686,7 @@ pub unsafe extern "C" fn sluice_cudaGLMapBufferObjectAsync() -> u32 {
     refused(
         "cudaGLMapBufferObjectAsync",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4598,6 +4696,7 @@ pub unsafe extern "C" fn sluice_cudaGLRegisterBufferObject() -> u32 {
     refused(
         "cudaGLRegisterBufferObject",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4607,6 +4706,7 @@ pub unsafe extern "C" fn sluice_cudaGLSetBufferObjectMapFlags() -> u32 {
     refused(
         "cudaGLSetBufferObjectMapFlags",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4616,6 +4716,7 @@ pub unsafe extern "C" fn sluice_cudaGLSetGLDevice() -> u32 {
     refused(
         "cudaGLSetGLDevice",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4625,6 +4726,7 @@ pub unsafe extern "C" fn sluice_cudaGLUnmapBufferObject() -> u32 {
     refused(
         "cudaGLUnmapBufferObject",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4634,6 +4736,7 @@ pub unsafe extern "C" fn sluice_cudaGLUnmapBufferObjectAsync() -> u32 {
     refused(
         "cudaGLUnmapBufferObjectAsync",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4643,6 +4746,7 @@ pub unsafe extern "C" fn sluice_cudaGLUnregisterBufferObject() -> u32 {
     refused(
         "cudaGLUnregisterBufferObject",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4652,6 +4756,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsEGLRegisterImage() -> u32 {
     refused(
         "cudaGraphicsEGLRegisterImage",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4661,6 +4766,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsGLRegisterBuffer() -> u32 {
     refused(
         "cudaGraphicsGLRegisterBuffer",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4670,6 +4776,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsGLRegisterImage() -> u32 {
     refused(
         "cudaGraphicsGLRegisterImage",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4679,6 +4786,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsMapResources() -> u32 {
     refused(
         "cudaGraphicsMapResources",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4688,6 +4796,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsResourceGetMappedEglFrame() -> u32 {
     refused(
         "cudaGraphicsResourceGetMappedEglFrame",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4697,6 +4806,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsResourceGetMappedMipmappedArray() ->
     refused(
         "cudaGraphicsResourceGetMappedMipmappedArray",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4706,6 +4816,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsResourceGetMappedPointer() -> u32 {
     refused(
         "cudaGraphicsResourceGetMappedPointer",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4715,6 +4826,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsResourceSetMapFlags() -> u32 {
     refused(
         "cudaGraphicsResourceSetMapFlags",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4724,6 +4836,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsSubResourceGetMappedArray() -> u32 {
     refused(
         "cudaGraphicsSubResourceGetMappedArray",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4733,6 +4846,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsUnmapResources() -> u32 {
     refused(
         "cudaGraphicsUnmapResources",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4742,6 +4856,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsUnregisterResource() -> u32 {
     refused(
         "cudaGraphicsUnregisterResource",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4751,6 +4866,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsVDPAURegisterOutputSurface() -> u32 
     refused(
         "cudaGraphicsVDPAURegisterOutputSurface",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4760,6 +4876,7 @@ pub unsafe extern "C" fn sluice_cudaGraphicsVDPAURegisterVideoSurface() -> u32 {
     refused(
         "cudaGraphicsVDPAURegisterVideoSurface",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4769,6 +4886,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamConsumerAcquireFrame() -> u32 {
     refused(
         "cudaEGLStreamConsumerAcquireFrame",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4778,6 +4896,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamConsumerConnect() -> u32 {
     refused(
         "cudaEGLStreamConsumerConnect",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4787,6 +4906,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamConsumerConnectWithFlags() -> u32 {
     refused(
         "cudaEGLStreamConsumerConnectWithFlags",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4796,6 +4916,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamConsumerDisconnect() -> u32 {
     refused(
         "cudaEGLStreamConsumerDisconnect",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4805,6 +4926,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamConsumerReleaseFrame() -> u32 {
     refused(
         "cudaEGLStreamConsumerReleaseFrame",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4814,6 +4936,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamProducerConnect() -> u32 {
     refused(
         "cudaEGLStreamProducerConnect",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4823,6 +4946,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamProducerDisconnect() -> u32 {
     refused(
         "cudaEGLStreamProducerDisconnect",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4832,6 +4956,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamProducerPresentFrame() -> u32 {
     refused(
         "cudaEGLStreamProducerPresentFrame",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4841,6 +4966,7 @@ pub unsafe extern "C" fn sluice_cudaEGLStreamProducerReturnFrame() -> u32 {
     refused(
         "cudaEGLStreamProducerReturnFrame",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4850,6 +4976,7 @@ pub unsafe extern "C" fn sluice_cudaEventCreateFromEGLSync() -> u32 {
     refused(
         "cudaEventCreateFromEGLSync",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4859,6 +4986,7 @@ pub unsafe extern "C" fn sluice_cudaVDPAUGetDevice() -> u32 {
     refused(
         "cudaVDPAUGetDevice",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
@@ -4868,149 +4996,158 @@ pub unsafe extern "C" fn sluice_cudaVDPAUSetVDPAUDevice() -> u32 {
     refused(
         "cudaVDPAUSetVDPAUDevice",
         "a remote GPU shows no pictures on this machine: OpenGL, EGL and VDPAU cannot share memory with it",
+        false,
     )
 }
 
 /// Entry of `cudaDevResourceGenerateDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDevResourceGenerateDesc() -> u32 {
-    refused("cudaDevResourceGenerateDesc", "a lease is a part of a device already; it is not divided further")
+    refused("cudaDevResourceGenerateDesc", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaDevSmResourceSplit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDevSmResourceSplit() -> u32 {
-    refused("cudaDevSmResourceSplit", "a lease is a part of a device already; it is not divided further")
+    refused("cudaDevSmResourceSplit", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaDevSmResourceSplitByCount`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDevSmResourceSplitByCount() -> u32 {
-    refused("cudaDevSmResourceSplitByCount", "a lease is a part of a device already; it is not divided further")
+    refused("cudaDevSmResourceSplitByCount", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaDeviceGetDevResource`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceGetDevResource() -> u32 {
-    refused("cudaDeviceGetDevResource", "a lease is a part of a device already; it is not divided further")
+    refused("cudaDeviceGetDevResource", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaDeviceGetExecutionCtx`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceGetExecutionCtx() -> u32 {
-    refused("cudaDeviceGetExecutionCtx", "a lease is a part of a device already; it is not divided further")
+    refused("cudaDeviceGetExecutionCtx", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaExecutionCtxDestroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaExecutionCtxDestroy() -> u32 {
-    refused("cudaExecutionCtxDestroy", "a lease is a part of a device already; it is not divided further")
+    refused("cudaExecutionCtxDestroy", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaExecutionCtxGetDevResource`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaExecutionCtxGetDevResource() -> u32 {
-    refused("cudaExecutionCtxGetDevResource", "a lease is a part of a device already; it is not divided further")
+    refused("cudaExecutionCtxGetDevResource", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaExecutionCtxGetDevice`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaExecutionCtxGetDevice() -> u32 {
-    refused("cudaExecutionCtxGetDevice", "a lease is a part of a device already; it is not divided further")
+    refused("cudaExecutionCtxGetDevice", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaExecutionCtxGetId`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaExecutionCtxGetId() -> u32 {
-    refused("cudaExecutionCtxGetId", "a lease is a part of a device already; it is not divided further")
+    refused("cudaExecutionCtxGetId", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaExecutionCtxRecordEvent`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaExecutionCtxRecordEvent() -> u32 {
-    refused("cudaExecutionCtxRecordEvent", "a lease is a part of a device already; it is not divided further")
+    refused("cudaExecutionCtxRecordEvent", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaExecutionCtxStreamCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaExecutionCtxStreamCreate() -> u32 {
-    refused("cudaExecutionCtxStreamCreate", "a lease is a part of a device already; it is not divided further")
+    refused("cudaExecutionCtxStreamCreate", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaExecutionCtxSynchronize`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaExecutionCtxSynchronize() -> u32 {
-    refused("cudaExecutionCtxSynchronize", "a lease is a part of a device already; it is not divided further")
+    refused("cudaExecutionCtxSynchronize", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaExecutionCtxWaitEvent`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaExecutionCtxWaitEvent() -> u32 {
-    refused("cudaExecutionCtxWaitEvent", "a lease is a part of a device already; it is not divided further")
+    refused("cudaExecutionCtxWaitEvent", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaGreenCtxCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGreenCtxCreate() -> u32 {
-    refused("cudaGreenCtxCreate", "a lease is a part of a device already; it is not divided further")
+    refused("cudaGreenCtxCreate", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaStreamGetDevResource`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamGetDevResource() -> u32 {
-    refused("cudaStreamGetDevResource", "a lease is a part of a device already; it is not divided further")
+    refused("cudaStreamGetDevResource", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaSubgridCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaSubgridCreate() -> u32 {
-    refused("cudaSubgridCreate", "a lease is a part of a device already; it is not divided further")
+    refused("cudaSubgridCreate", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaSubgridWorkerGridCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaSubgridWorkerGridCreate() -> u32 {
-    refused("cudaSubgridWorkerGridCreate", "a lease is a part of a device already; it is not divided further")
+    refused("cudaSubgridWorkerGridCreate", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaSubgridWorksetCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaSubgridWorksetCreate() -> u32 {
-    refused("cudaSubgridWorksetCreate", "a lease is a part of a device already; it is not divided further")
+    refused("cudaSubgridWorksetCreate", "a lease is a part of a device already; it is not divided further", false)
 }
 
 /// Entry of `cudaGraphConditionalHandleCreate_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGraphConditionalHandleCreate_v2() -> u32 {
-    refused("cudaGraphConditionalHandleCreate_v2", "conditional nodes of graphs are not served yet")
+    refused("cudaGraphConditionalHandleCreate_v2", "conditional nodes of graphs are not served yet", false)
 }
 
 /// Entry of `cudaLaunchCooperativeKernelMultiDevice`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaLaunchCooperativeKernelMultiDevice() -> u32 {
-    refused("cudaLaunchCooperativeKernelMultiDevice", "CUDA itself retired it")
+    refused("cudaLaunchCooperativeKernelMultiDevice", "CUDA itself retired it", false)
 }
 
 /// Entry of `cudaSetDoubleForDevice`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaSetDoubleForDevice() -> u32 {
-    refused("cudaSetDoubleForDevice", "CUDA itself retired it")
+    refused("cudaSetDoubleForDevice", "CUDA itself retired it", false)
 }
 
 /// Entry of `cudaSetDoubleForHost`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaSetDoubleForHost() -> u32 {
-    refused("cudaSetDoubleForHost", "CUDA itself retired it")
+    refused("cudaSetDoubleForHost", "CUDA itself retired it", false)
 }
 
 /// Entry of `cudaGetExportTable`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGetExportTable() -> u32 {
-    refused("cudaGetExportTable", "only public functions of CUDA are served, and this one looks for private ones")
+    refused(
+        "cudaGetExportTable",
+        "only public functions of CUDA are served, and this one looks for private ones",
+        false,
+    )
 }
 
 /// Entry of `__cudaGetProcAddress`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice___cudaGetProcAddress() -> u32 {
-    refused("__cudaGetProcAddress", "only public functions of CUDA are served, and this one looks for private ones")
+    refused(
+        "__cudaGetProcAddress",
+        "only public functions of CUDA are served, and this one looks for private ones",
+        false,
+    )
 }

@@ -1,7 +1,7 @@
 //! The border to C.
 
 use super::error;
-use crate::driver::guard as driver;
+use crate::driver::guard::{self as driver, Refusal};
 use crate::error::CudaResult;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -22,10 +22,13 @@ pub fn plain<T: Copy>(_symbol: &'static str, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| unsafe { std::mem::zeroed() })
 }
 
-/// A function that is not served.
+/// A function that is not served. A runtime's functions need no start of the driver.
 #[cold]
-pub fn refused(symbol: &'static str, reason: &'static str) -> u32 {
-    let code = driver::refused(symbol, reason);
+pub fn refused(symbol: &'static str, reason: &'static str, is_told: bool) -> u32 {
+    if is_told && let Err(error) = super::context::initialised() {
+        return guard(symbol, || Err(error));
+    }
+    let code = driver::refused(symbol, reason, if is_told { Refusal::Told } else { Refusal::Always });
     error::record(code);
     code
 }

@@ -191,6 +191,10 @@ fn pools(driver: &Driver) {
         let shareable = PoolProperties { handle_types: 1, ..wanted };
         let answer = (memory.cuMemPoolCreate)(&raw mut current, &shareable);
         assert_eq!(answer == 0, attribute(&memory, 119) & 1 != 0, "{answer}");
+        // CU_MEM_ALLOCATION_TYPE_MANAGED, CONCURRENT_MANAGED_ACCESS
+        let managed = PoolProperties { kind: 2, most_bytes: 0, ..wanted };
+        let answer = (memory.cuMemPoolCreate)(&raw mut current, &managed);
+        assert_eq!(answer == 801, attribute(&memory, 89) == 0, "{answer}");
         assert_eq!((driver.cuStreamCreate)(&raw mut stream, 1), 0);
         let threshold = 64u64 << 10;
         assert_eq!((memory.cuMemPoolSetAttribute)(own, 4, (&raw const threshold).cast()), 0);

@@ -1,5 +1,6 @@
 //! The programs. Each uses the driver API as a program would and panics where an answer is not CUDA's.
 
+mod arguments;
 mod asynchronous;
 mod contexts;
 mod copies;
@@ -7,6 +8,8 @@ mod endings;
 mod graphs;
 mod mappings;
 mod objects;
+mod optional;
+mod page_locked;
 mod per_thread;
 mod ptx;
 
@@ -84,6 +87,7 @@ pub type Program = (&'static str, fn(&Driver));
 pub fn programs() -> impl Iterator<Item = &'static Program> {
     [
         PROGRAMS,
+        arguments::PROGRAMS,
         asynchronous::PROGRAMS,
         contexts::PROGRAMS,
         copies::PROGRAMS,
@@ -91,6 +95,8 @@ pub fn programs() -> impl Iterator<Item = &'static Program> {
         graphs::PROGRAMS,
         mappings::PROGRAMS,
         objects::PROGRAMS,
+        optional::PROGRAMS,
+        page_locked::PROGRAMS,
         per_thread::PROGRAMS,
         ptx::PROGRAMS,
     ]

@@ -49,9 +49,12 @@ impl Builder {
         let callee = match callee {
             Operand::Symbol(Variable::Function(index), _) => Callee::Function(*index),
             Operand::Register(row, Type::U64 | Type::B64 | Type::S64) => Callee::Pointer(*row),
-            Operand::Name(name) => return Err(self.unsupported(format!("call of undeclared {name}"))),
+            Operand::Name(name) => return Err(self.error(format!("no function `{name}`"))),
             _ => return Err(self.error("a call of something that is no function")),
         };
+        if let [.., Operand::Name(prototype)] = rest {
+            self.prototypes_named.push((prototype.clone(), self.at));
+        }
         let mut slots = Vec::new();
         for (i, argument) in arguments.iter().enumerate() {
             slots.push(match argument {

@@ -3,6 +3,7 @@
 mod arith;
 mod control;
 mod forms;
+mod isa;
 mod matrix;
 mod mbarrier;
 mod memory;
@@ -14,11 +15,12 @@ mod targets;
 use crate::error::PtxError;
 use crate::ir::*;
 use crate::types::Type;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub use arith::OPCODES;
 pub use control::{REDUX_ABS, REDUX_FLOAT, REDUX_MAX, REDUX_NAN};
-pub use operand::Operand;
+pub use isa::{is_directive, is_type, unknown};
+pub use operand::{Operand, is_special};
 pub use targets::{lacking, target_of, version_of};
 
 /// What a name stands for.
@@ -84,6 +86,10 @@ pub struct Builder {
     constants: HashMap<(Constant, bool), u32>,
     fixups: Vec<Fixup>,
     tables: Vec<PendingTable>,
+    /// Names of `.callprototype` and `.calltargets`.
+    prototypes: HashSet<String>,
+    /// Those that calls name, and where.
+    prototypes_named: Vec<(String, (u32, u32))>,
     /// Results that are registers: where the caller finds each, and its row.
     returned: Vec<(u32, u32, Type)>,
     guard: u32,
@@ -102,6 +108,8 @@ impl Builder {
             constants: HashMap::new(),
             fixups: Vec::new(),
             tables: Vec::new(),
+            prototypes: HashSet::new(),
+            prototypes_named: Vec::new(),
             returned: Vec::new(),
             guard: NONE,
             negate: false,
@@ -141,11 +149,6 @@ impl Builder {
         self.f.results = results;
         self.f.params = params;
         Ok(())
-    }
-
-    /// The function that says why it cannot run.
-    pub fn into_unsupported(self, error: PtxError) -> Function {
-        Function { code: Vec::new(), unsupported: Some(error), ..self.f }
     }
 
     /// Opens a `{`.
@@ -250,6 +253,11 @@ impl Builder {
         self.tables.push((index, self.scope, labels, (line, column)));
     }
 
+    /// Declares the prototype of a call by pointer.
+    pub fn prototype(&mut self, name: &str) {
+        self.prototypes.insert(name.to_string());
+    }
+
     fn find_label(&self, scope: usize, label: &str, at: (u32, u32)) -> Result<u32, PtxError> {
         let found = self.chain(scope).find_map(|s| s.labels.get(label).copied());
         found.ok_or_else(|| PtxError::syntax(at.0, at.1, format!("no label `{label}`")))
@@ -282,6 +290,11 @@ impl Builder {
         for (index, scope, labels, at) in std::mem::take(&mut self.tables) {
             let targets: Result<Vec<u32>, _> = labels.iter().map(|l| self.find_label(scope, l, at)).collect();
             self.f.tables[index as usize] = targets?;
+        }
+        for (name, at) in &self.prototypes_named {
+            if !self.prototypes.contains(name) {
+                return Err(PtxError::syntax(at.0, at.1, format!("no prototype `{name}`")));
+            }
         }
         if self.f.rows > MOST_ROWS {
             return Err(PtxError::unsupported(self.f.line, 1, "a function of more than 65536 registers"));

@@ -5,7 +5,7 @@ use crate::error::PtxError;
 use crate::expression::Value;
 use crate::ir::*;
 use crate::lexer::Kind;
-use crate::parser::Parser;
+use crate::parser::{Parser, undeclared};
 use crate::types::Type;
 
 /// An operand as written.
@@ -78,9 +78,36 @@ pub fn special(name: &str, part: Option<&str>) -> Option<u32> {
         "%cluster_nctaid" | "%cluster_nctarank" => 17,
         "%aggr_smem_size" => 28,
         "%cluster_ctaid" | "%cluster_ctarank" | "%is_explicit_cluster" | "%current_graph_exec" => ZERO,
-        _ if name.starts_with("%envreg") || name.starts_with("%pm") || name.starts_with("%reserved_smem") => ZERO,
+        "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => ZERO,
+        "%reserved_smem_offset_0" | "%reserved_smem_offset_1" => ZERO,
+        _ if numbered(name, "%envreg", 32) || numbered(name.trim_end_matches("_64"), "%pm", 8) => ZERO,
         _ => return None,
     })
+}
+
+/// Whether the name is this one with a number below `end`.
+fn numbered(name: &str, stem: &str, end: u32) -> bool {
+    let number =
+        name.strip_prefix(stem).and_then(|digits| digits.parse::<u32>().ok().filter(|n| n.to_string() == digits));
+    number.is_some_and(|number| number < end)
+}
+
+/// Whether there is a special register of this name.
+pub fn is_special(name: &str) -> bool {
+    special(name, None).or_else(|| special(name, Some("x"))).is_some()
+}
+
+impl Operand {
+    /// A name in it that means nothing as a value.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Operand::Name(name) => Some(name),
+            Operand::Address(base, _) => base.name(),
+            Operand::Vector(parts) | Operand::List(parts) => parts.iter().find_map(Operand::name),
+            Operand::Pair(first, second) => first.name().or_else(|| second.name()),
+            _ => None,
+        }
+    }
 }
 
 impl Parser<'_, '_> {
@@ -143,17 +170,7 @@ impl Parser<'_, '_> {
                         let parts = ["x", "y", "z", "w"].map(|part| special(token.text, Some(part)));
                         Operand::Vector(parts.into_iter().flatten().map(Operand::Special).collect())
                     }
-                    None if token.text.starts_with("%r")
-                        || token.text.starts_with("%p")
-                        || token.text.starts_with("%f") =>
-                    {
-                        return Err(PtxError::syntax(
-                            token.line,
-                            token.column,
-                            format!("no register `{}`", token.text),
-                        ));
-                    }
-                    None => return Err(PtxError::unsupported(token.line, token.column, token.text)),
+                    None => return Err(undeclared(token, token.text)),
                 }
             }
             Kind::Word => match builder.lookup(token.text).or_else(|| self.names.get(token.text).cloned()) {
@@ -222,13 +239,11 @@ impl Builder {
                 }
                 *row
             }
+            Operand::Int(_) if ty.float() => {
+                return Err(self.error("an integer where the instruction takes a floating-point number"));
+            }
             Operand::Int(v) => {
-                let bits = match ty {
-                    Type::F32 => u64::from((*v as i64 as f32).to_bits()),
-                    Type::F64 => (*v as i64 as f64).to_bits(),
-                    _ if ty.size() == 8 => *v,
-                    _ => v & ((1u64 << (8 * ty.size())) - 1),
-                };
+                let bits = if ty.size() == 8 { *v } else { v & ((1u64 << (8 * ty.size())) - 1) };
                 if ty == Type::Pred {
                     let row = self.fresh(Type::Pred);
                     self.emit(Op::PredConst, row, NONE, NONE, NONE, u32::from(*v != 0), 0);
@@ -236,13 +251,18 @@ impl Builder {
                 }
                 self.constant(Constant::Bits(bits), wide)
             }
+            Operand::Single(v) if matches!(ty, Type::F32 | Type::B32) => {
+                self.constant(Constant::Bits(u64::from(*v)), false)
+            }
             Operand::Single(v) if ty == Type::F64 => {
                 self.constant(Constant::Bits(f64::from(f32::from_bits(*v)).to_bits()), true)
             }
-            Operand::Single(v) if !wide => self.constant(Constant::Bits(u64::from(*v)), false),
-            Operand::Double(v) if wide => self.constant(Constant::Bits(*v), true),
-            Operand::Double(v) if ty.size() == 4 => {
+            Operand::Double(v) if matches!(ty, Type::F64 | Type::B64) => self.constant(Constant::Bits(*v), true),
+            Operand::Double(v) if ty == Type::F32 => {
                 self.constant(Constant::Bits(u64::from((f64::from_bits(*v) as f32).to_bits())), false)
+            }
+            Operand::Single(_) | Operand::Double(_) => {
+                return Err(self.error("a floating-point number where the instruction takes none of its size"));
             }
             Operand::Special(_) if ty == Type::Pred => {
                 let row = self.fresh(Type::Pred);

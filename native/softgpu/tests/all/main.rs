@@ -11,6 +11,7 @@ mod faults;
 mod fuzz;
 mod halves;
 mod instructions;
+mod invalid;
 mod malformed;
 mod mbarrier;
 mod numba;

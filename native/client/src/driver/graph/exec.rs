@@ -6,7 +6,7 @@ use super::lower::to_wire;
 use super::user_object::UserObject;
 use super::{Graph, Work, refused};
 use crate::device::Device;
-use crate::driver::{capture, current, put, ready, stream};
+use crate::driver::{capture, current, put, put_optional, ready, stream};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::objects::{Recording, new_handle};
 use crate::process::Process;
@@ -160,11 +160,9 @@ pub unsafe fn cuGraphInstantiate_v2(
 ) -> CudaResult {
     // SAFETY: the caller's outputs.
     unsafe {
-        if !error_node.is_null() {
-            put(error_node, 0)?;
-        }
-        if !log.is_null() && log_bytes > 0 {
-            put(log, 0)?;
+        put_optional(error_node, 0);
+        if log_bytes > 0 {
+            put_optional(log, 0);
         }
         cuGraphInstantiateWithFlags(executable, graph, 0)
     }

@@ -3,6 +3,7 @@
 use super::layout::{ARRAY, Copy3D, DEVICE, Fill, HOST, Side};
 use super::{Kernel, Work, refused};
 use crate::device::Device;
+use crate::driver::copy::{is_device, names_device};
 use crate::driver::launch;
 use crate::driver::memory::{check_range, check_reachable};
 use crate::error::{CudaResult, INVALID_VALUE};
@@ -69,12 +70,12 @@ fn kernel_to_wire(device: Device, session: &Session, kernel: &Kernel) -> CudaRes
 }
 
 /// Which side of the bus an address is on.
-fn is_device(device: Device, side: &Side) -> CudaResult<bool> {
+fn on_device(device: Device, side: &Side) -> CudaResult<bool> {
     match side.kind {
         HOST => Ok(false),
-        DEVICE => Ok(true),
+        DEVICE => Ok(names_device(device.process, side.address(), 1)),
         ARRAY => Err(refused("copies to and from CUDA arrays inside a graph are not supported")),
-        _ => Ok(crate::driver::copy::is_device(device.process, side.address())),
+        _ => Ok(is_device(device.process, side.address())),
     }
 }
 
@@ -105,7 +106,7 @@ fn copy_to_wire(device: Device, session: &Session, copy: &Copy3D) -> CudaResult<
         let extent = [copy.width, copy.height, copy.depth];
         Ok(Rows { address: side.address() as usize, pitch: side.pitch, slice: side.slice(), extent })
     };
-    match (is_device(device, &copy.target)?, is_device(device, &copy.source)?) {
+    match (on_device(device, &copy.target)?, on_device(device, &copy.source)?) {
         (true, true) => Ok(GraphWork::Copy { target: planes(&copy.target)?, source: planes(&copy.source)?, extent }),
         (true, false) => {
             let target = planes(&copy.target)?;

@@ -77,9 +77,10 @@ pub unsafe fn cuGraphExecMemcpyNodeSetParams(
     parameters: *const c_void,
     _context: usize,
 ) -> CudaResult {
+    let process = current()?.process;
     // SAFETY: the caller's parameters.
     let made = unsafe { copy(parameters)? };
-    set(current()?.process, executable, node, |_| made)
+    set(process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecMemsetNodeSetParams(
@@ -88,15 +89,17 @@ pub unsafe fn cuGraphExecMemsetNodeSetParams(
     parameters: *const c_void,
     _context: usize,
 ) -> CudaResult {
+    let process = current()?.process;
     // SAFETY: the caller's parameters.
     let made = unsafe { fill(parameters)? };
-    set(current()?.process, executable, node, |_| made)
+    set(process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecHostNodeSetParams(executable: usize, node: usize, parameters: *const c_void) -> CudaResult {
+    let process = current()?.process;
     // SAFETY: the caller's parameters.
     let made = unsafe { host(parameters)? };
-    set(current()?.process, executable, node, |_| made)
+    set(process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecBatchMemOpNodeSetParams(
@@ -104,9 +107,10 @@ pub unsafe fn cuGraphExecBatchMemOpNodeSetParams(
     node: usize,
     parameters: *const c_void,
 ) -> CudaResult {
+    let process = current()?.process;
     // SAFETY: the caller's parameters.
     let made = unsafe { memory(parameters)? };
-    set(current()?.process, executable, node, |_| made)
+    set(process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecEventRecordNodeSetEvent(executable: usize, node: usize, event: usize) -> CudaResult {
