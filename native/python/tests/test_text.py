@@ -491,7 +491,7 @@ def test_the_status_bar_item_says_who_waits_and_what_idles():
     assert _text.gpu_state(idle) == "idle"
     assert _text.gpu_state({**idle, "computePercent": 38}) == "attached"
     shown = _text.pill({**STATUS, "leases": [idle]}, NOW, [note])
-    assert shown["text"] == "GPU: 0.5 of soft-0 on gpu-1, idle, ends in 12 min without GPU work"
+    assert shown["text"] == "GPU: 0.5 of soft-0 on gpu-1, idle, idle limit in 12 min, time limit in 48 min"
     assert shown["detail"].splitlines()[1] == "Waiting, 1st of 2 for 0.5 soft"
 
 
