@@ -80,7 +80,9 @@ it("ends above each limit, and leaves no descriptor open", async () => {
   await expect(walk({ entries: 9 })).rejects.toThrow("more than 9 files and folders");
   await expect(walk({ depth: 3 })).rejects.toThrow("more than 3 levels of folders");
   await expect(walk({ linkedFiles: 1 })).rejects.toThrow("more than 1 files with several names");
-  for await (const _ of walkFiles(folder, { aboveLimit: (what) => new Error(what) })) break;
+  const left = walkFiles(folder, { aboveLimit: (what) => new Error(what) });
+  await left.next();
+  await left.return(undefined);
   expect(await walk({ entries: 10, depth: 4, linkedFiles: 2 })).toBe(5);
   expect(readdirSync("/proc/self/fd").filter(leadsIntoFolder)).toEqual([]);
 });
