@@ -20,9 +20,9 @@ export function EditQuota({
       {short && props.quota ? (
         "Edit"
       ) : short ? (
-        <>
+        <span>
           Add<span className="max-sm:hidden"> GPU type</span>
-        </>
+        </span>
       ) : (
         label
       )}

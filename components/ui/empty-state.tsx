@@ -5,7 +5,7 @@ export function EmptyState({ title, children, action }: { title: string; childre
   return (
     <div className="flex flex-col items-start gap-2 rounded-lg border border-dashed border-line-strong px-5 py-6">
       <p className="font-medium">{title}</p>
-      {children && <div className="max-w-prose text-ink-2">{children}</div>}
+      {children && <div className="max-w-prose text-ink-2 [&_code]:whitespace-nowrap">{children}</div>}
       {action && <div className="mt-1">{action}</div>}
     </div>
   );

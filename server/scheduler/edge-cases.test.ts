@@ -590,7 +590,7 @@ describe("the rules besides", () => {
       return explainRules(request.requestId, seenBy(reader, asked), evaluateQueue(asked)).reason?.message;
     };
     expect(why(waiting("max", 500, { userId: "max" }))).toBe(
-      "team vision is near its limit (0.5 of 1.0 soft). Of that 0.5 soft for Ada is reserved until 1970-01-01 01:00 UTC.",
+      "team vision holds 0.5 of the 1.0 soft that its limit allows; you asked for 0.5. Of that 0.5 soft for Ada is reserved until 1970-01-01 01:00 UTC.",
     );
     expect(why(waiting("lin", 500, { teamId: "nlp", userId: "lin" }))).toBe(
       "0.5 of soft-0 on gpu-1 is free and kept for others. " +

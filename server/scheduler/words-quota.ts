@@ -47,8 +47,11 @@ export function limitNow(request: Waiting, world: Seen, fits: number): Words {
   const limit = quota?.limitMilli ?? 0;
   const used = usedBy(request.teamId, world);
   const own = world.holdings.filter((holding) => holding.teamId === request.teamId);
-  const level = used >= limit ? "at its limit" : "near its limit";
-  const message = `team ${quota?.teamName ?? ""} is ${level} (${formatQuota(used)} of ${formatQuota(limit)} ${world.gpuType}).`;
+  const team = `team ${quota?.teamName ?? ""}`;
+  const message =
+    used >= limit
+      ? `${team} is at its limit (${formatQuota(used)} of ${formatQuota(limit)} ${world.gpuType}).`
+      : `${team} holds ${formatQuota(used)} of the ${formatQuota(limit)} ${world.gpuType} that its limit allows; ${askerSeen(request, world)} asked for ${formatQuota(request.milli)}.`;
   return {
     rule: "team-limit",
     message: [message, reservedInTeam(request, world)].filter(Boolean).join(" "),

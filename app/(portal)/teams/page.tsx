@@ -24,9 +24,13 @@ export default async function TeamsPage() {
           {isAdmin ? "A team owns workspaces and holds quotas." : "Ask a team lead or an admin to add you."}
         </EmptyState>
       ) : isAdmin ? (
-        <QuotaMatrix teams={teams} pool={pool} />
+        <div className="mb-8">
+          <QuotaMatrix teams={teams} pool={pool} />
+        </div>
       ) : (
-        <TeamTable teams={teams} />
+        <div className="mb-8">
+          <TeamTable teams={teams} />
+        </div>
       )}
       {archived.length > 0 && (
         <Section title="Archived" detail="What they used, their costs and the audit stay">

@@ -193,7 +193,7 @@ describe("a month's costs", () => {
 
   it("cannot be closed for a month before the first GPU", async () => {
     await expect(closeMonth(world.admin.ctx, { month: "2020-01" })).rejects.toMatchObject({
-      message: expect.stringContaining("2020-01 has no costs to close"),
+      message: expect.stringContaining("2020-01 has no costs to close") as string,
     });
   });
 

@@ -47,7 +47,7 @@ export async function createJoinToken(ctx: Context, raw: CreateJoinTokenInput = 
 export function localWarning(urls: Record<string, string>): string | null {
   const local = Object.entries(urls).filter(([, url]) => isLocal(new URL(url).hostname));
   if (local.length === 0) return null;
-  const named = local.map(([, url]) => url.replace(/\/+$/, "")).join(" and ");
+  const named = local.map(([, url]) => url.replace(/\/$/, "")).join(" and ");
   const settings = local.map(([setting]) => setting).join(" and ");
   return `Only this machine reaches ${named}. For a GPU server elsewhere, set ${settings} to an address that it reaches.`;
 }

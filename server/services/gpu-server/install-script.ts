@@ -14,7 +14,7 @@ export type Install = {
   name: string | undefined;
 };
 
-const trimmed = (url: string) => url.replace(/\/+$/, "");
+const trimmed = (url: string) => url.replace(/\/$/, "");
 const addressOf = (portalUrl: string, file: string) => `${trimmed(portalUrl)}/api/v1/gpu-servers/install?file=${file}`;
 
 /** The line to paste on the GPU host. Its shell sees the token; the programs that it starts read it from a file. */
