@@ -6,6 +6,10 @@
 ready=$1 overlay=$2 packages=$3 datasets=$4 forward=$5
 shift 5
 ulimit -c 0
+# The programs before this one run with more rights, so a local workspace's variables come under other names.
+for name in $(env | sed -n 's/^SLUICE_SET_\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+  eval "if [ -n \"\${SLUICE_SET_$name+set}\" ]; then export $name=\"\$SLUICE_SET_$name\"; unset SLUICE_SET_$name; fi"
+done
 # What an earlier environment had and this one has not goes.
 rm -rf "$packages/commands"
 cp -R -P --remove-destination "$overlay/." "$packages"

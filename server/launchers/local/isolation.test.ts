@@ -83,7 +83,7 @@ const silent = { started: () => undefined, done: () => undefined, log: () => und
 const signal = new AbortController().signal;
 
 async function launch(id: string) {
-  const spec = aWorkspaceSpec({ id, generation: 1 });
+  const spec = aWorkspaceSpec({ id, generation: 1, variables: { GCONV_PATH: "/home/user/gconv" } });
   const { endpoint } = await launcher.ensure(spec, silent, signal);
   const server = { endpoint, token: spec.serverToken };
   const stillRuns = async () => (await launcher.observe(spec.id)).state === "running";
@@ -197,6 +197,20 @@ describe("a notebook that goes after what is not its own", () => {
     expect(starter).toContain("--mount");
     const programs = starter.filter((word) => word.startsWith(path.join(state.stateDir, "environments")));
     expect(programs.filter((word) => path.basename(path.dirname(word)) === "bin")).toEqual([]);
+  }, 30_000);
+
+  it("keeps its variables from the programs that make its sandbox", async () => {
+    const { pid } = JSON.parse(await readFile(own.paths.handle, "utf8")) as { pid: number };
+    const maker = (await processStat(pid))?.parent;
+    // A C library loads code from the folder in this variable.
+    const variables = (await readFile(`/proc/${maker}/environ`, "utf8")).split("\0");
+    expect(variables).toContain("SLUICE_SET_GCONV_PATH=/home/user/gconv");
+    expect(variables.filter((each) => !/^(?:SLUICE_SET_|PATH=|LANG=|$)/.test(each))).toEqual([]);
+    const said = await runCode(
+      own.server,
+      "import os; print(os.environ['GCONV_PATH'], 'SLUICE_SET_HOME' in os.environ)",
+    );
+    expect(said.trim()).toBe("/home/user/gconv False");
   }, 30_000);
 
   it("would have got it all without the sandbox (so the test can fail)", async () => {

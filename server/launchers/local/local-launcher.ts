@@ -53,7 +53,7 @@ import { FORWARDER, FORWARDER_INSIDE, forwardCommand, SOCKETS_INSIDE } from "./n
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
 import { usageOfTrees } from "./usage.ts";
-import { workspaceEnvironment } from "./workspace-environment.ts";
+import { startEnvironment, workspaceEnvironment } from "./workspace-environment.ts";
 import {
   hostLayout,
   JUPYTER_CONFIG,
@@ -339,6 +339,7 @@ async function start(input: StartInput): Promise<LocalHandle> {
           command: command.with(1, INIT_INSIDE),
         });
 
+  const variables = workspaceEnvironment(spec, layout, environment, mode === undefined ? "host" : "own");
   const log = await open(paths.log, "w+", 0o600);
   try {
     const group = "folder" in groups ? await makeGroup(groups, { id: spec.id, limits }) : undefined;
@@ -348,7 +349,7 @@ async function start(input: StartInput): Promise<LocalHandle> {
     const child = spawn(program, args, {
       cwd: "/",
       detached: true,
-      env: workspaceEnvironment(spec, layout, environment, mode === undefined ? "host" : "own") as NodeJS.ProcessEnv,
+      env: startEnvironment(variables) as NodeJS.ProcessEnv,
       stdio: ["ignore", log.fd, log.fd],
     });
     const failure = new Promise<never>((_, reject) => {

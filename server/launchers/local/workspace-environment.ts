@@ -24,6 +24,19 @@ const PASSED_ON = [
   "TZ",
 ];
 
+/** What the programs that make a sandbox are looked for in. None of these folders is a workspace's. */
+const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/**
+ * The environment of the programs that start a workspace. They run with the rights of the installation, and a C library
+ * loads code by variables such as GCONV_PATH. A workspace's variables therefore have a prefix until `init.sh`, inside
+ * of the sandbox, removes it.
+ */
+export function startEnvironment(variables: Readonly<Record<string, string>>): Record<string, string> {
+  const prefixed = Object.entries(variables).map(([name, value]) => [`SLUICE_SET_${name}`, value]);
+  return { PATH: SYSTEM_PATH, LANG: "C.UTF-8", ...Object.fromEntries(prefixed) };
+}
+
 export function workspaceEnvironment(
   spec: WorkspaceSpec,
   layout: Layout,
