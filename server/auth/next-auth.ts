@@ -13,7 +13,7 @@ import { env } from "#server/env.ts";
 import { SluiceError, toSluiceError } from "#server/errors.ts";
 import { BoundedAgent } from "#server/http/bounded-answer.ts";
 import { clientAddress } from "#server/http/client-address.ts";
-import { logger, traceIdFrom } from "#server/log.ts";
+import { logger, newTraceId } from "#server/log.ts";
 import { createSession, SESSION_SECONDS } from "#server/services/session/create.ts";
 import { end } from "#server/services/session/end.ts";
 import { recordRefusal } from "#server/services/session/record-refusal.ts";
@@ -36,7 +36,8 @@ export type Heard = {
 
 /** The context of a request to sign in: nobody is anybody yet. */
 export function signInContext(request: Request): Context {
-  const traceId = traceIdFrom(request.headers.get("traceparent"));
+  // Not the client's: the reference of a refused sign-in is its beginning.
+  const traceId = newTraceId();
   return { ...systemContext(database().db, { traceId }), address: clientAddress(request.headers) ?? undefined };
 }
 
@@ -163,9 +164,10 @@ function allowClockSkew(client: object): void {
 
 /**
  * What the UserInfo endpoint says where the ID token leaves something out (OpenID Connect Core, 5.4): Okta's org server
- * sends an e-mail without `email_verified`, and groups there alone. Without an answer the ID token counts by itself.
+ * sends an e-mail without `email_verified`, and groups there alone. Without an answer the ID token counts by itself, and an e-mail without
+ * `email_verified` is not verified.
  */
-async function saidElsewhere(ctx: Context, claims: Profile, ask: () => Promise<Profile>): Promise<Profile> {
+async function saidElsewhere(ctx: Context, claims: Claims, ask: () => Promise<Claims>): Promise<Claims> {
   const wanted = ["email", "email_verified", env().SLUICE_OIDC_GROUPS_CLAIM];
   if (wanted.every((name) => name in claims)) return {};
   try {
@@ -173,7 +175,8 @@ async function saidElsewhere(ctx: Context, claims: Profile, ask: () => Promise<P
   } catch (error) {
     const { said } = providerFailure(error);
     logger("auth").warn({ said, traceId: ctx.traceId }, "the provider's UserInfo endpoint did not answer");
-    return {};
+    // It may have said that the e-mail is not verified.
+    return { email_verified: false };
   }
 }
 
@@ -182,7 +185,7 @@ function oidcProvider(ctx: Context): OAuthConfig<Profile>[] {
   const { SLUICE_OIDC_NAME, SLUICE_OIDC_SCOPE } = env();
   if (issuer === undefined || SLUICE_OIDC_CLIENT_ID === undefined) return [];
   /** What the provider says of the person of this request. */
-  let profile: Profile = {};
+  let profile: Claims = {};
   return [
     {
       id: "oidc",
@@ -202,7 +205,10 @@ function oidcProvider(ctx: Context): OAuthConfig<Profile>[] {
             client.issuer.metadata.userinfo_endpoint !== undefined && tokens.access_token !== undefined;
           // The library refuses an answer about another subject.
           const more = hasUserInfo ? await saidElsewhere(ctx, claims, () => client.userinfo(tokens)) : {};
-          profile = { ...more, ...claims };
+          // UserInfo may name another e-mail than the ID token.
+          const { email_verified: verified, ...others } = more;
+          const isSame = claims.email === undefined || claims.email === more.email || verified === false;
+          profile = { ...others, ...(isSame && verified !== undefined && { email_verified: verified }), ...claims };
           return { tokens };
         },
       },
@@ -214,6 +220,9 @@ function oidcProvider(ctx: Context): OAuthConfig<Profile>[] {
     },
   ];
 }
+
+/** The library's type leaves out what it does not read. */
+type Claims = Profile & { email_verified?: unknown };
 
 type Identified = { userId: string } | { refused: string };
 

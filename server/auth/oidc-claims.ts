@@ -11,7 +11,8 @@ const claims = z.object({
   email_verified: z
     .union([z.boolean(), z.enum(["true", "false"]).transform((word) => word === "true")])
     .optional()
-    .catch(undefined),
+    // Said in another form: not verified, whatever SLUICE_OIDC_TRUST_EMAIL says.
+    .catch(false),
   name: text,
 });
 
