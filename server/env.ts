@@ -77,6 +77,8 @@ const settings = z.object({
    * a client is where its socket is from, and the header is not believed.
    */
   SLUICE_PROXY_HOPS: z.coerce.number().int().min(0).max(20).default(0),
+  /** The same for proxies in front of the broker. */
+  SLUICE_BROKER_PROXY_HOPS: z.coerce.number().int().min(0).max(20).default(0),
   /** Where browsers reach the gateway, without a workspace's label. */
   SLUICE_GATEWAY_URL: origin("http://localhost:3002"),
   /** Where the portal reaches the gateway to ask how it is, when that is not SLUICE_GATEWAY_PORT of the same machine. */

@@ -121,6 +121,13 @@ export class ControlConnection {
     setTimeout(() => this.#socket.terminate(), 1_000).unref();
   }
 
+  /** Ends the connection of a client that breaks the protocol. It may be replaced at once by a new one. */
+  #refuse(reason: string): void {
+    this.#hasSpoken = false;
+    this.#socket.close(1008, reason);
+    setTimeout(() => this.#socket.terminate(), 1_000).unref();
+  }
+
   #send(message: BrokerMessage): void {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(message));
   }
@@ -131,7 +138,6 @@ export class ControlConnection {
 
   /** Messages are worked off one after the other, in gpud's order. */
   #receive(data: Buffer): void {
-    this.#hasSpoken = true;
     this.#lastHeard = new Date();
     if (this.#isTooMuch(data.length)) {
       this.#log.warn({ waiting: this.#waiting }, "gpud sends more than the broker can take; the connection ends");
@@ -143,9 +149,14 @@ export class ControlConnection {
       message = gpudMessage.parse(JSON.parse(data.toString("utf8")));
     } catch (error) {
       this.#log.warn({ err: error }, "gpud sent a message that is not one");
-      this.#socket.close(1008, "bad message");
+      this.#refuse("bad message");
       return;
     }
+    if (this.#serverId === undefined && message.type === "pong") {
+      this.#refuse("hello first");
+      return;
+    }
+    this.#hasSpoken = true;
     if (message.type === "pong") {
       this.#measure(message.nonce);
       return;
@@ -187,7 +198,7 @@ export class ControlConnection {
   async #handle(message: GpudMessage): Promise<void> {
     if (message.type === "hello") return await this.#hello(message);
     const serverId = this.#serverId;
-    if (serverId === undefined) return this.#socket.close(1008, "hello first");
+    if (serverId === undefined) return this.#refuse("hello first");
     const ctx = this.#context(serverId);
     switch (message.type) {
       case "usage":
@@ -253,11 +264,11 @@ export class ControlConnection {
   }
 
   async #hello(hello: Hello): Promise<void> {
-    if (this.#serverId !== undefined) return this.#socket.close(1008, "hello twice");
+    if (this.#serverId !== undefined) return this.#refuse("hello twice");
     const [server] = await this.#db.select().from(gpuServers).where(eq(gpuServers.id, hello.serverId)).limit(1);
     if (server === undefined || !provesKey(server.publicKey, this.#challenge, hello.signature)) {
       this.#log.warn({ serverId: hello.serverId }, "a gpud did not prove its key");
-      return this.#socket.close(1008, "not this server's key");
+      return this.#refuse("not this server's key");
     }
     if (server.state === "removed") return this.#remove();
     const account = await this.#accountOf(hello);

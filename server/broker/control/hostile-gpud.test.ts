@@ -84,7 +84,7 @@ describe("connections without proof of a key", () => {
   });
 
   beforeAll(() => {
-    process.env.SLUICE_PROXY_HOPS = "1";
+    process.env.SLUICE_BROKER_PROXY_HOPS = "1";
     resetEnv();
   });
   afterEach(async () => {
@@ -97,7 +97,7 @@ describe("connections without proof of a key", () => {
     );
   });
   afterAll(() => {
-    delete process.env.SLUICE_PROXY_HOPS;
+    delete process.env.SLUICE_BROKER_PROXY_HOPS;
     resetEnv();
   });
 

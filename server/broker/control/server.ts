@@ -35,7 +35,7 @@ export function createControlServer(options: { db: Database; live: Live; signer:
 
   return {
     upgrade(request, socket, head) {
-      const address = networkOfClient(request, env().SLUICE_PROXY_HOPS) ?? "";
+      const address = networkOfClient(request, env().SLUICE_BROKER_PROXY_HOPS) ?? "";
       if (!unproved.makeRoom(address)) {
         socket.end("HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\n\r\n");
         return;
