@@ -50,10 +50,10 @@ it("measures the files of a removed workspace once for each removal, folders wit
   expect(await measure({ ...kept, filesKeptUntil: new Date(2) })).toBeGreaterThanOrEqual(6 * MIB);
 });
 
-it("counts files that cannot be measured as none, and files of other launchers too", async () => {
+it("counts files that cannot be measured as the limit, and files of launchers that measure none as 0", async () => {
   const broken = { filesBytes: () => Promise.reject(new Error("no disk")) } as unknown as Launcher;
   const measure = measureOnce(new Map([["broken", broken]]), log, new AbortController().signal);
-  expect(await measure({ id: "a", launcher: "broken", filesKeptUntil: new Date(1) })).toBe(0);
+  expect(await measure({ id: "a", launcher: "broken", filesKeptUntil: new Date(1) })).toBe(100 * 1024 ** 3);
   expect(await measure({ id: "b", launcher: "kubernetes", filesKeptUntil: new Date(1) })).toBe(0);
 });
 

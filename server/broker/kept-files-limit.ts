@@ -2,12 +2,16 @@
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
 import { systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
+import { env } from "#server/env.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { type KeptWorkspace, limitKeptFiles, type MeasureKept } from "#server/services/workspace/limit-kept-files.ts";
 import { startRounds } from "./rounds.ts";
 
 const EVERY_MS = 60_000;
+/** A measurement that failed is made again after this time. */
+const AGAIN_MS = 3_600_000;
+const GIB = 1024 ** 3;
 /** Sizes that are remembered; the oldest are forgotten. */
 const MOST_KNOWN = 10_000;
 
@@ -38,17 +42,20 @@ export function startKeptFilesLimit(database: OpenDatabase, { launchers, log }: 
 
 /**
  * Files of a stopped workspace do not change, so each one is measured once, and again when it was restored. Files that
- * cannot be measured count as 0: no failure may delete files, and the limit of their number holds in any case.
+ * take too long to measure count as much as the limit: otherwise many small files would evade it. The last removed
+ * workspace is kept in any case.
  */
 export function measureOnce(launchers: ReadonlyMap<string, Launcher>, log: Logger, signal: AbortSignal): MeasureKept {
-  const known = new Map<string, { filesKeptUntil: number; bytes: number }>();
+  const known = new Map<string, { filesKeptUntil: number; bytes: number; until: number }>();
   return async ({ id, launcher, filesKeptUntil }: KeptWorkspace) => {
     signal.throwIfAborted();
     const before = known.get(id);
-    if (before?.filesKeptUntil === filesKeptUntil.getTime()) return before.bytes;
-    const bytes = await measureFiles(id, launchers.get(launcher), log, signal);
+    if (before?.filesKeptUntil === filesKeptUntil.getTime() && Date.now() < before.until) return before.bytes;
+    const measured = await measureFiles(id, launchers.get(launcher), log, signal);
+    const bytes = measured ?? env().SLUICE_REMOVED_FILES_GIB * GIB;
+    const until = measured === undefined ? Date.now() + AGAIN_MS : Number.POSITIVE_INFINITY;
     known.delete(id);
-    known.set(id, { filesKeptUntil: filesKeptUntil.getTime(), bytes });
+    known.set(id, { filesKeptUntil: filesKeptUntil.getTime(), bytes, until });
     if (known.size > MOST_KNOWN) known.delete(known.keys().next().value ?? "");
     return bytes;
   };
@@ -60,6 +67,6 @@ async function measureFiles(id: string, launcher: Launcher | undefined, log: Log
   } catch (error) {
     signal.throwIfAborted();
     log.warn({ err: error, workspaceId: id }, "files of a removed workspace could not be measured");
-    return 0;
+    return undefined;
   }
 }

@@ -415,7 +415,17 @@ async function buildProposed(build: Build, options: BuildOptions): Promise<void>
     options.onLine("Some files could not be compiled; they are when they are first used");
   });
   await takeBack(unfinished);
+  await removeCaches(unfinished);
   await finish(build, unfinished, options);
+}
+
+/** Removes what a package has put where our caches belong: each start of a workspace copies those. */
+async function removeCaches(folder: string): Promise<void> {
+  const caches = cachesOf(folder);
+  if (!existsSync(caches)) return;
+  if ((await realpath(path.dirname(caches))) !== path.dirname(cachesOf(await realpath(folder))))
+    throw new Error("A package has laid a link where Sluice's caches belong.");
+  await rm(caches, { recursive: true });
 }
 
 /** What the installer of a proposal looks at beside the system's own folders. */

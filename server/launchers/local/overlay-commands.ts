@@ -23,9 +23,13 @@ export async function writeCommands(folder: string, environment: string): Promis
   }
 }
 
+/** A command is a few lines; a package of a proposal may have put anything there. */
+const MOST_BYTES = 1024 * 1024;
+
 async function isRelocatable(name: string): Promise<boolean> {
   const file = await open(name);
   try {
+    if ((await file.stat()).size > MOST_BYTES) return false;
     const begin = Buffer.alloc(BESIDE_ITSELF.length);
     const { bytesRead } = await file.read(begin, 0, begin.length, 0);
     return begin.toString("latin1", 0, bytesRead) === BESIDE_ITSELF;

@@ -139,10 +139,11 @@ export async function writeOverlay(folder: string, layout: Layout, environment: 
 /** A folder for each cache, files in it. They get modes of their own: nobody may write to the environment's. */
 async function copyCaches(from: string, to: string): Promise<void> {
   if (!existsSync(from)) return;
-  for (const cache of await readdir(from)) {
-    await mkdir(path.join(to, cache), { recursive: true, mode: 0o755 });
-    for (const file of await readdir(path.join(from, cache)))
-      await writeFile(path.join(to, cache, file), await readFile(path.join(from, cache, file)));
+  for (const cache of (await readdir(from, { withFileTypes: true })).filter((entry) => entry.isDirectory())) {
+    await mkdir(path.join(to, cache.name), { recursive: true, mode: 0o755 });
+    const files = await readdir(path.join(from, cache.name), { withFileTypes: true });
+    for (const { name } of files.filter((entry) => entry.isFile()))
+      await writeFile(path.join(to, cache.name, name), await readFile(path.join(from, cache.name, name)));
   }
 }
 
@@ -185,20 +186,14 @@ export async function removeFiles(paths: WorkspacePaths): Promise<void> {
   await rm(paths.sockets, { recursive: true, force: true });
   if (!existsSync(paths.base)) return;
   // The system's programs go from folder to folder, so that a path of any length is removed.
-  await makeAccessible(paths, "u+rwX");
+  if (process.getuid?.() !== 0) await runLines("chmod", ["-R", "u+rwX", "--", paths.base]).catch(() => undefined);
   await runLines("rm", ["-rf", "--", paths.base]);
 }
 
 /** A stopped workspace is measured once, and may hold millions of files. */
-const MEASURE_MS = 600_000;
+const MEASURE_MS = 120_000;
 
 /** Bytes that a stopped workspace takes on the disk, whatever rights it gave its folders. */
 export async function measureFiles(paths: WorkspacePaths, signal: AbortSignal): Promise<number> {
-  await makeAccessible(paths, "u+rX", AbortSignal.any([signal, AbortSignal.timeout(MEASURE_MS)]));
-  return await bytesOf([paths.base], { signal, timeoutMs: MEASURE_MS });
-}
-
-async function makeAccessible({ base }: WorkspacePaths, rights: string, signal?: AbortSignal): Promise<void> {
-  if (process.getuid?.() === 0) return;
-  await runLines("chmod", ["-R", rights, "--", base], { ...(signal && { signal }) }).catch(() => undefined);
+  return await bytesOf([paths.base], { signal, timeoutMs: MEASURE_MS, asOwner: true });
 }
