@@ -246,7 +246,7 @@ test("a second gpud joins with the line of the pool page, and removing it ends i
   const dialog = page.getByRole("dialog");
   const line = await dialog.getByLabel("Line to run on the GPU host").inputValue();
   await expect(dialog.getByText("Only this machine reaches")).toBeVisible();
-  expect(line).toMatch(/^curl .*slj_.*\| sh$/);
+  expect(line).toMatch(/^printf .*slj_.*\| curl .*\| sh$/);
   // As pasted, in a home of its own and as somebody who is not root; only the name is chosen, to find it again.
   const home = path.join(installation.stateDir, `gpud-second-${run}`);
   const programs = path.join(home, "programs");

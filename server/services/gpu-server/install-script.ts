@@ -17,11 +17,11 @@ export type Install = {
 const trimmed = (url: string) => url.replace(/\/$/, "");
 const addressOf = (portalUrl: string, file: string) => `${trimmed(portalUrl)}/api/v1/gpu-servers/install?file=${file}`;
 
-/** The line to paste on the GPU host. Its shell sees the token; the programs that it starts read it from a file. */
+/** The line to paste on the GPU host. `printf` is the shell's own: no list of processes shows the token. */
 export function installLine({ portalUrl, token, name }: Pick<Install, "portalUrl" | "token" | "name">): string {
   const authorization = quoted(`Authorization: Bearer ${token}`);
   const given = name === undefined ? "" : ` -s -- ${quoted(name)}`;
-  return `curl -fsS -H ${authorization} ${quoted(addressOf(portalUrl, "script"))} | sh${given}`;
+  return `printf %s ${authorization} | curl -fsS -H @- ${quoted(addressOf(portalUrl, "script"))} | sh${given}`;
 }
 
 /**

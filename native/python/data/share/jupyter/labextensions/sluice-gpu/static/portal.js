@@ -87,7 +87,8 @@ export function makeTabTitle(follow) {
         if (document.title !== shown + title) document.title = shown + title;
       };
       follow((told) => {
-        if (told.panel) draw(`${told.panel.workspace}: `);
+        // A title that is read back has single spaces.
+        if (told.panel) draw(`${told.panel.workspace.replace(/\s+/g, " ").trim()}: `);
       });
       new MutationObserver(() => draw(shown)).observe(document.head, {
         ...{ subtree: true, childList: true, characterData: true },
