@@ -244,7 +244,7 @@ test("a second gpud joins with the line of the pool page, and removing it ends i
   await page.goto("/pool");
   await page.getByRole("button", { name: "Add GPU server" }).first().click();
   const dialog = page.getByRole("dialog");
-  const line = await dialog.getByLabel("Line to run on the GPU host").inputValue();
+  const line = await dialog.getByLabel("Command to run on the GPU host").inputValue();
   await expect(dialog.getByText("Only this machine reaches")).toBeVisible();
   expect(line).toMatch(/^curl .*slj_.*\| sh$/);
   // As pasted, in a home of its own and as somebody who is not root; only the name is chosen, to find it again.

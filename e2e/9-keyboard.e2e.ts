@@ -267,7 +267,7 @@ test("a team is made, gets a quota whose effect is shown first, and one of its p
   await expect(dialog.getByLabel("GPU type")).toHaveValue("soft");
   await keys.write(dialog.getByLabel("Guaranteed"), "0.25");
   await keys.write(dialog.getByLabel("Limit"), "0.5");
-  await expect(dialog.getByText("guaranteed to nobody", { exact: false })).toBeVisible();
+  await expect(dialog.getByText("unallocated", { exact: false })).toBeVisible();
   await keys.press(inDialog("Save quota"));
   await closed();
   await expect(page.getByText(`The quota of ${team} for soft is saved.`).first()).toBeVisible();
@@ -450,7 +450,7 @@ test("a quota is removed", async () => {
   await page.goto(`/teams/${team}`);
   await keys.press(button("Edit soft quota"));
   await keys.press(inDialog("Remove quota"));
-  await expect(page.getByRole("dialog")).toContainText("What it used stays in the accounts.");
+  await expect(page.getByRole("dialog")).toContainText("Its past usage stays in the accounts.");
   await expectAccessible(page, "what is lost with a quota");
   await keys.press(inDialog("Remove quota"));
   await closed();

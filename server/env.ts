@@ -12,7 +12,7 @@ const origin = (fallback: string) =>
     .superRefine((value, found) => {
       const parsed = new URL(value);
       const below = `${parsed.pathname}${parsed.search}${parsed.hash}`;
-      if (parsed.username !== "" || parsed.password !== "") found.addIssue("An address without a user and a password.");
+      if (parsed.username !== "" || parsed.password !== "") found.addIssue("Leave out the user and the password.");
       if (below === "/") return;
       found.addIssue(
         `Sluice cannot be served below a path. Give it a host name of its own, and set ${parsed.origin} without "${below}".`,
@@ -116,7 +116,7 @@ const settings = z.object({
     .regex(/^[A-Z]{3}$/, "three capital letters, e.g. EUR")
     .default("EUR"),
   /** By whose clocks calendars count their weekdays and hours: an IANA name. */
-  SLUICE_TIME_ZONE: zoneName("the name of a time zone that is known here, e.g. Europe/Berlin").default("UTC"),
+  SLUICE_TIME_ZONE: zoneName("an IANA time zone, e.g. Europe/Berlin").default("UTC"),
   /** Set by `npm start -- --demo`: what the pages show is made up, and nothing can be launched. */
   SLUICE_SAMPLE_DATA: z
     .literal("1")

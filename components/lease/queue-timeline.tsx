@@ -14,7 +14,7 @@ export function QueueTimeline({ rows, now, zone }: { rows: QueueRow[]; now: Date
   const times = shown.flatMap(({ spans }) => spans.flatMap(({ from, to }) => [from, to]));
   if (times.length === 0) return null;
   return (
-    <Section title="Waiting times" detail="Until now, and the estimate until the grant">
+    <Section title="Waiting times" detail="So far, and estimated until the grant">
       <Card className="px-3.5 py-3">
         <Timeline
           label="Waiting requests over time"

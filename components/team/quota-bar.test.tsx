@@ -19,5 +19,5 @@ it("shows an approved increase in the limit, and when it ends", () => {
   const bar = renderToStaticMarkup(<QuotaBar quota={quota} />);
   expect(bar).toContain("h200: 4.5 of 5.0 in use");
   expect(bar).toMatch(/limit<\/dt><dd[^>]*>5\.0</);
-  expect(bar).toMatch(/of it for a time<\/dt><dd[^>]*>1\.0, ends <time[^>]*>in 24 h</);
+  expect(bar).toMatch(/temporary increase<\/dt><dd[^>]*>1\.0, ends <time[^>]*>in 24 h</);
 });

@@ -54,7 +54,7 @@ export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "
           <Part name="limit" value={formatAmount(limitMilli)} swatch="border border-line-strong bg-sunken" />
           {increases.map(({ limitMilli: more, endsAt }) => (
             <div key={`${more} ${endsAt}`} className="flex items-center gap-1.5">
-              <dt className="text-ink-2">of it for a time</dt>
+              <dt className="text-ink-2">temporary increase</dt>
               <dd className="font-medium">
                 {formatAmount(more)}, ends <RelativeTime at={endsAt} />
               </dd>

@@ -38,7 +38,7 @@ it("says what saving would do, or why it is refused, and saves nothing when it i
   expect(said.getByText(tooMuch)).toBeTruthy();
   await person.clear(guaranteed);
   await person.type(guaranteed, "0.25");
-  expect(await said.findByText("leave 0.75 soft of 1.0 guaranteed to nobody")).toBeTruthy();
+  expect(await said.findByText("leave 0.75 soft of 1.0 unallocated")).toBeTruthy();
   await person.click(button("Cancel"));
   expect(onClose).toHaveBeenCalledOnce();
   expect(new Set(calls.map(({ path }) => path))).toEqual(new Set(["/teams/team-1/quotas/soft/preview"]));

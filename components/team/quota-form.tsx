@@ -86,7 +86,7 @@ export default function QuotaForm({
   const remove = async () => {
     const result = await api("DELETE", `/teams/${teamId}/quotas/${gpuType}`, { version });
     if (!result.ok) return result.error.message;
-    toast(`${teamName} has no quota for ${gpuType} any more.`);
+    toast(`The ${gpuType} quota of ${teamName} is removed.`);
     router.refresh();
     return undefined;
   };
@@ -96,7 +96,7 @@ export default function QuotaForm({
         open
         onOpenChange={onClose}
         title={`Remove the ${gpuType} quota of ${teamName}?`}
-        loses={`The team can borrow no ${gpuType} any more. Its calendar, reservations and requests for this type are removed, too. What it used stays in the accounts.`}
+        loses={`The team can no longer borrow ${gpuType}. Its calendar, reservations and requests for this type are removed as well. Its past usage stays in the accounts.`}
         confirmLabel="Remove quota"
         pendingLabel="Removing"
         act={remove}

@@ -47,8 +47,7 @@ export function GpuTypeField({
           onChange={({ target }) => onChange(target.value.trim())}
           hint={
             <span className="text-warn">
-              The pool has no GPU of this type. Nobody can borrow one until a server with it joins under exactly this
-              name.
+              The pool has no GPU of this type. A team can borrow one once a server joins with exactly this type.
             </span>
           }
           error={error}

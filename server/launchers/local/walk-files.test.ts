@@ -79,7 +79,7 @@ it("ends above each limit, and leaves no descriptor open", async () => {
   };
   await expect(walk({ entries: 9 })).rejects.toThrow("more than 9 files and folders");
   await expect(walk({ depth: 3 })).rejects.toThrow("more than 3 levels of folders");
-  await expect(walk({ linkedFiles: 1 })).rejects.toThrow("more than 1 files with several names");
+  await expect(walk({ linkedFiles: 1 })).rejects.toThrow("more than 1 hard-linked files");
   const left = walkFiles(folder, { aboveLimit: (what) => new Error(what) });
   await left.next();
   await left.return(undefined);

@@ -57,7 +57,7 @@ export async function* walkFiles(folder: string, options: WalkOptions): AsyncGen
       const found = entry.isFile() ? await lstat(name).catch(() => undefined) : undefined;
       if (found?.isFile() !== true || isKnown(found, linked)) continue;
       if (linked.size > limits.linkedFiles)
-        throw aboveLimit(`${limits.linkedFiles.toLocaleString("en")} files with several names`);
+        throw aboveLimit(`${limits.linkedFiles.toLocaleString("en")} hard-linked files`);
       yield { name, bytes: found.size };
     }
   } finally {

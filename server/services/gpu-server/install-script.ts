@@ -42,7 +42,7 @@ else
   bin="$HOME/.local/bin" state="\${XDG_STATE_HOME:-$HOME/.local/state}/sluice-gpud"
 fi
 case "\${1-}" in
-  *[!A-Za-z0-9._-]*) echo "A server's name has letters, digits, dots, dashes and _ alone." >&2; exit 1 ;;
+  *[!A-Za-z0-9._-]*) echo "A server name may have letters, digits, dots, dashes and _ only." >&2; exit 1 ;;
 esac
 umask 077
 mkdir -p "$bin" "$state"
@@ -53,7 +53,7 @@ curl -fsS --max-time 900 -H "@$state/download-header" -o "$file" \
   ${quoted(addressOf(portalUrl, "gpud"))}
 rm -f "$state/download-header"
 if ! echo "${sha256}  $file" | sha256sum -c - > /dev/null; then
-  echo "The downloaded gpud has another checksum than ${sha256}. Nothing was installed." >&2
+  echo "The checksum of the downloaded gpud is not ${sha256}. Nothing was installed." >&2
   exit 1
 fi
 chmod 755 "$file"

@@ -37,7 +37,7 @@ export async function install(
     return new Response(script, { headers: headers("text/x-shellscript; charset=utf-8") });
   }
   if (running >= AT_ONCE) {
-    throw new SluiceError("too-many", "Other GPU servers are downloading gpud. Run the line again in a minute.");
+    throw new SluiceError("too-many", "Other GPU servers are downloading gpud. Run the command again in a minute.");
   }
   running += 1;
   const stream = createReadStream(program.file, { signal: AbortSignal.timeout(LONGEST_MS) });

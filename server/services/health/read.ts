@@ -65,7 +65,7 @@ const names: Record<OwnProcess, string> = { broker: "Broker", gateway: "Gateway"
 async function egress(at: string): Promise<Component[]> {
   const { SLUICE_LAUNCHERS, SLUICE_STATE_DIR } = env();
   if (!SLUICE_LAUNCHERS.includes("local")) return [];
-  const meanwhile = "Local workspaces have no outgoing connections meanwhile; notebooks go on.";
+  const meanwhile = "Local workspaces have no outgoing connections for now. Notebooks keep running.";
   return await service("egress", unixEndpoint(egressHealthSocket(SLUICE_STATE_DIR)), at, meanwhile);
 }
 

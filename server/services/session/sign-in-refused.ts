@@ -10,7 +10,7 @@ const reasons = {
   "email-not-said":
     "The ID token does not say whether the e-mail is verified. If only the provider's admins set e-mails, set SLUICE_OIDC_TRUST_EMAIL=1.",
   "no-access":
-    "Nobody here has this e-mail, and none of the person's groups gives access. Invite the person, or add a group under People.",
+    "No account has this e-mail, and none of the person's groups gives access. Invite the person, or add a group under People.",
   "other-subject":
     "The account is linked to another subject at the provider. If this is the same person, choose Remove link under People. Without an admin, start with SLUICE_PASSWORD_LINK_FOR.",
   deactivated: "The account is deactivated. An admin reactivates it under People.",

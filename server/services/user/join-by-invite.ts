@@ -12,7 +12,7 @@ export async function joinByInvite(ctx: Context, raw: JoinByInviteInput): Promis
   authorize(ctx.principal, "user.join-by-invite");
   const { code } = parse(joinByInviteInput, raw);
   const { principal } = ctx;
-  if (principal.kind !== "user") throw new SluiceError("forbidden", "People join teams. Sign in first.");
+  if (principal.kind !== "user") throw new SluiceError("forbidden", "Only a person can join a team. Sign in first.");
   const found = await peekCode(ctx, "invite", code);
   if (found?.email == null || found.teamId === null) throw inviteNotValid();
   if (found.email !== principal.email) {

@@ -24,7 +24,7 @@ export async function loadRemoved(
     .for("no key update");
   const resource = row && { teamId: row.teamId, ownerId: row.ownerId, workspaceId: id };
   if (row === undefined || !isAllowed(tx.principal, "workspace.read", resource)) {
-    const message = "There is no such removed workspace, or it is not yours to see. Its files may be deleted already.";
+    const message = "This removed workspace does not exist, or you have no access. Its files may be deleted already.";
     throw new SluiceError("not-found", message);
   }
   authorize(tx.principal, action, resource);

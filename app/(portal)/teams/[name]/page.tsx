@@ -179,9 +179,9 @@ export default async function TeamPage({ params, searchParams }: Props) {
       )}
       <Section title="Who holds what">
         {leases.length === 0 && team.quotas.length === 0 ? (
-          <EmptyState title="Nobody holds a GPU now">{NO_QUOTA}.</EmptyState>
+          <EmptyState title="The team has no leases">{NO_QUOTA}.</EmptyState>
         ) : leases.length === 0 ? (
-          <EmptyState title="Nobody holds a GPU now">
+          <EmptyState title="The team has no leases">
             The whole quota of the team is free: <code>%gpu attach 0.5</code> in a notebook borrows half a GPU.
           </EmptyState>
         ) : (

@@ -269,7 +269,7 @@
         milli === undefined
           ? this.told?.panel == null
             ? ""
-            : "Your team may use no GPU. Ask your team lead."
+            : "The team has no GPU quota. Ask an admin to give it one."
           : milli <= atOnce
             ? "Granted at once."
             : `Waits in the queue: ${gpus(atOnce)} would be granted at once.`;
