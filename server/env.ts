@@ -6,7 +6,7 @@ import { zoneName } from "#server/contracts/zone-name.ts";
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const address = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/(?<!\/)\/+$/, ""));
 const url = (fallback: string) => address.default(fallback);
-/** An address of which scheme, host and port count alone: pages and cookies of portal and gateway begin at `/`. */
+/** A URL without a path: pages and cookies of portal and gateway begin at `/`. */
 const origin = (fallback: string) =>
   address
     .superRefine((value, found) => {
@@ -115,7 +115,7 @@ const settings = z.object({
     .string()
     .regex(/^[A-Z]{3}$/, "three capital letters, e.g. EUR")
     .default("EUR"),
-  /** By whose clocks calendars count their weekdays and hours: an IANA name. */
+  /** IANA time zone of the weekdays and hours in calendars. */
   SLUICE_TIME_ZONE: zoneName("an IANA time zone, e.g. Europe/Berlin").default("UTC"),
   /** Set by `npm start -- --demo`: what the pages show is made up, and nothing can be launched. */
   SLUICE_SAMPLE_DATA: z
@@ -142,7 +142,7 @@ const settings = z.object({
   SLUICE_OIDC_GROUPS_CLAIM: z.string().min(1).default("groups"),
   SLUICE_OIDC_SCOPE: z.string().min(1).default("openid email profile"),
   SLUICE_OIDC_NAME: z.string().min(1).default("SSO"),
-  /** Takes an e-mail for verified when the ID token has no `email_verified`, as Entra ID's. `false` stays false. */
+  /** Treats an e-mail as verified when the ID token has no `email_verified`, as with Entra ID. `false` stays false. */
   SLUICE_OIDC_TRUST_EMAIL: z
     .enum(["0", "1"])
     .default("0")

@@ -12,7 +12,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import type { GpuServerList, JoinToken } from "#server/contracts/gpu-server.ts";
 
-/** A token, and the servers that were in the pool before it was made. */
+/** A join token, and the ids of the servers in the pool before it was made. */
 type Made = { token: JoinToken; before: ReadonlySet<string>; at: number };
 
 const readServers = async () => await api<GpuServerList>("GET", "/gpu-servers");

@@ -7,7 +7,7 @@ const h200 = {
   increases: [],
 };
 
-it("what a team does not use of its guarantee is named as such", () => {
+it("names the unused guarantee of a team", () => {
   const quota = { ...h200, usedMilli: 500 };
   const bar = renderToStaticMarkup(<QuotaBar quota={quota} />);
   expect(bar).toMatch(/unused guarantee, lent to others<\/dt><dd[^>]*>1\.5</);

@@ -10,7 +10,7 @@ export type QuotaFigures = Guaranteed & {
   increases: readonly { limitMilli: number; endsAt: string }[];
 };
 
-/** The limit with the increases that hold now. */
+/** The limit, plus the increases in effect now. */
 export const limitNow = ({ limitMilli, increases }: Pick<QuotaFigures, "limitMilli" | "increases">): number =>
   increases.reduce((sum, increase) => sum + increase.limitMilli, limitMilli);
 

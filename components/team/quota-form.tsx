@@ -44,7 +44,7 @@ export default function QuotaForm({
   teamId: string;
   teamName: string;
   quota?: QuotaView;
-  /** Without a quota to edit: the pool's types that the team has none for. */
+  /** For a new quota: types in the pool for which the team has no quota. */
   types?: readonly string[];
   onClose: () => void;
 }) {
@@ -103,7 +103,7 @@ export default function QuotaForm({
       />
     );
   }
-  // The refusal of what was sent stands at its field or at the foot: it is not told twice.
+  // The form already shows the error of the submitted values; do not repeat it.
   const isTold = effects !== undefined && effects.refusal !== null && [error, ...Object.values(fields)].some(Boolean);
   const bound = { required: false, min: 0.001 };
   const inGpus = (milli: number | null | undefined) => (milli === null || milli === undefined ? "" : milli / 1000);

@@ -78,7 +78,7 @@ export function QuotaMatrix({ teams, pool }: Pick<TeamList, "teams" | "pool">) {
   );
 }
 
-/** Where types have no room beside each other, they stand below the team's name. */
+/** On narrow screens, quotas appear below the team's name instead of in columns. */
 function NarrowQuotas({ team }: { team: TeamSummary }) {
   return (
     <ul className="mt-1.5 flex flex-col gap-3 sm:hidden">

@@ -15,7 +15,7 @@ const PasswordLinkDialog = lazy(() => import("./password-link.tsx"));
 
 type Deed = "admin" | "keep" | "unlink" | "password" | "deactivate";
 
-/** Make an admin, take that back, remove the link to the provider, give a link for a new password, close the account, open it again. */
+/** An admin's actions on an account: admin rights, provider link, password link, deactivation. */
 export function PersonActions({ person }: { person: UserView }) {
   const router = useRouter();
   const toast = useToast();

@@ -42,7 +42,7 @@ function launch(types: LaunchTeam["types"], gpuType?: string) {
   return { ...shown, choice: screen.getByLabelText<HTMLSelectElement>("GPU type") };
 }
 
-it("begins with a type that the team may borrow and of which a GPU is up", async () => {
+it("begins with a type with a limit and a GPU online", async () => {
   const { choice, person, calls } = launch([
     aType("a100", 0, 2000),
     aType("sofft", 1000, 0),
@@ -54,7 +54,7 @@ it("begins with a type that the team may borrow and of which a GPU is up", async
   expect(calls).toMatchObject([{ path: "/workspaces", body: { gpuType: "soft" } }]);
 });
 
-it("begins with none where nothing can be borrowed, and takes what the person or a link chooses", async () => {
+it("begins without a type if none is available, and accepts an explicit choice", async () => {
   const types = [aType("a100", 0, 2000), aType("sofft", 1000, 0)];
   const { choice, person, calls } = launch(types);
   expect(choice.selectedOptions[0]?.text).toBe("No type available now");

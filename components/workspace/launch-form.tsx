@@ -296,8 +296,8 @@ export function LaunchForm({
 }
 
 /**
- * What was chosen, as long as the team has it; else the first type of which the team may borrow and a GPU is up. Another
- * one is only somebody's own choice: a workspace would wait for it for good.
+ * The chosen type while the team has it, else the first type with a limit above 0 and a GPU online. Other types need an
+ * explicit choice: their workspaces would wait indefinitely.
  */
 function chosenType(types: readonly TeamType[], wanted: string | undefined): TeamType | undefined {
   const chosen = types.find(({ gpuType }) => gpuType === wanted);

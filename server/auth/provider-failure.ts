@@ -1,4 +1,4 @@
-/** What went wrong between the portal and the identity provider, in words for an admin and without secrets. */
+/** Failures between the portal and the identity provider, explained for admins and without secrets. */
 
 export type ProviderFailure = {
   code: "clock" | "expired" | "client" | "redirect" | "issuer" | "unreachable" | "refused" | "restart" | "unknown";
@@ -64,7 +64,7 @@ export function providerFailure(error: unknown): ProviderFailure {
   return { code, reason, said };
 }
 
-/** next-auth hands errors over alone or as `{ error }`; a provider's own description stands beside them. */
+/** next-auth passes an error itself or `{ error }`, with the provider's description as `error_description`. */
 function messageOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message;
   if (typeof thrown !== "object" || thrown === null) return "";

@@ -8,7 +8,7 @@ import { type KeptWorkspace, limitKeptFiles, type MeasureKept } from "#server/se
 import { startRounds } from "./rounds.ts";
 
 const EVERY_MS = 60_000;
-/** Sizes that are remembered; the oldest are forgotten. */
+/** Maximum cached sizes; the oldest are evicted. */
 const MOST_KNOWN = 10_000;
 
 type Work = { launchers: ReadonlyMap<string, Launcher>; log: Logger };

@@ -23,7 +23,7 @@ export const metadata = { title: "Costs" };
 
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 const PAGE = 100;
-/** The table below has all of them. */
+/** Maximum bars. The table below lists every row. */
 const BARS = 8;
 
 /** A month's hardware, split to whoever held it; what nobody held stands in lines of its own. */

@@ -6,7 +6,7 @@
 ready=$1 overlay=$2 packages=$3 datasets=$4 forward=$5
 shift 5
 ulimit -c 0
-# What an earlier environment had and this one has not goes.
+# Removes commands of an earlier environment.
 rm -rf "$packages/commands"
 cp -R -P --remove-destination "$overlay/." "$packages"
 if [ -d "$overlay/cache" ]; then

@@ -3,7 +3,7 @@ import { arch } from "node:process";
 /** `uname -m` of hosts on which a program that was built here runs. */
 const MACHINE = arch === "arm64" ? "aarch64" : "x86_64";
 
-/** One word of a shell, whatever is in it. */
+/** Quotes any text as one shell word. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 export type Install = {
@@ -17,7 +17,7 @@ export type Install = {
 const trimmed = (url: string) => url.replace(/\/$/, "");
 const addressOf = (portalUrl: string, file: string) => `${trimmed(portalUrl)}/api/v1/gpu-servers/install?file=${file}`;
 
-/** The line to paste on the GPU host. Its shell sees the token; the programs that it starts read it from a file. */
+/** The command for the GPU host. Only its shell gets the token as an argument; programs read it from a file. */
 export function installLine({ portalUrl, token, name }: Pick<Install, "portalUrl" | "token" | "name">): string {
   const authorization = quoted(`Authorization: Bearer ${token}`);
   const given = name === undefined ? "" : ` -s -- ${quoted(name)}`;
@@ -25,8 +25,8 @@ export function installLine({ portalUrl, token, name }: Pick<Install, "portalUrl
 }
 
 /**
- * What that line runs: downloads gpud with the token, compares its checksum, joins, and stays as a service where systemd
- * runs and the user is root. The first word, where there is one, is the server's name.
+ * The script behind that command. It downloads gpud with the token, compares its checksum and joins the pool. As root
+ * on a host with systemd it installs a service. The first argument, if any, is the server's name.
  */
 export function installScript({ portalUrl, brokerUrl, token, sha256 }: Omit<Install, "name">): string {
   return `#!/bin/sh
@@ -75,7 +75,7 @@ else
   exec "$bin/gpud" "$@"
 fi
 }
-# A download that was cut runs nothing.
+# The call is last, so that a truncated download runs nothing.
 main "$@"
 `;
 }

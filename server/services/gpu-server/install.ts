@@ -9,12 +9,12 @@ import { parse } from "#server/parse.ts";
 import { gpudProgram } from "./gpud-program.ts";
 import { installScript } from "./install-script.ts";
 
-/** Downloads of the program at once, of all hosts together. */
+/** Maximum concurrent downloads of gpud, all hosts together. */
 const AT_ONCE = 4;
 const LONGEST_MS = 15 * 60_000;
 let running = 0;
 
-/** What a GPU host downloads before it joins: the script or `gpud`. A join token that is not used up lets it. */
+/** Serves the install script or `gpud` to a joining GPU host. The authority is an unused join token. */
 export async function install(
   ctx: Context,
   raw: InstallInput & { authorization: string | null },
@@ -44,7 +44,7 @@ export async function install(
   stream.once("close", () => {
     running -= 1;
   });
-  // A download that was broken off is the host's to see.
+  // The host sees an aborted download itself.
   stream.once("error", () => undefined);
   return new Response(Readable.toWeb(stream) as ReadableStream<Uint8Array>, {
     headers: { ...headers("application/octet-stream"), "content-length": String(program.size) },

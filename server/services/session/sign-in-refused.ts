@@ -1,4 +1,4 @@
-/** Why an identity that a provider vouches for gets no session here. */
+/** Reasons to refuse a sign-in with a valid identity of the provider. */
 import { SluiceError } from "#server/errors.ts";
 
 /** For admins, in the audit and the log: what is missing, then what to do. */
@@ -21,7 +21,7 @@ export type RefusalReason = keyof typeof reasons;
 
 export class SignInRefused extends SluiceError {
   readonly reason: RefusalReason;
-  /** The account that the identity asks for, where there is one. */
+  /** The account of the identity, if there is one. */
   readonly userId: string | undefined;
 
   constructor(reason: RefusalReason, userId?: string) {

@@ -7,7 +7,7 @@ import { inviteNotValid } from "./accept-invite.ts";
 import { joinInvited } from "./join-invited.ts";
 import { refuseDeactivated } from "./locked.ts";
 
-/** Puts whoever is signed in into the team of an invitation, which has to be for their own e-mail. */
+/** Adds the signed-in person to the team of an invitation. The invitation must be for the same e-mail. */
 export async function joinByInvite(ctx: Context, raw: JoinByInviteInput): Promise<JoinByInviteOutput> {
   authorize(ctx.principal, "user.join-by-invite");
   const { code } = parse(joinByInviteInput, raw);

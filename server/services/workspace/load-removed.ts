@@ -8,8 +8,8 @@ import { isRestorable } from "./kept-files.ts";
 import type { WorkspaceRow } from "./load.ts";
 
 /**
- * A removed workspace whose files are still there, held until the transaction ends, when the principal may do `action`
- * to it. Who collaborated in it sees it no longer.
+ * Loads a removed workspace that still has its files, if the principal may do `action` to it. Its row stays locked
+ * until the transaction ends. Former collaborators no longer see it.
  */
 export async function loadRemoved(
   tx: Context & { db: Transaction },
