@@ -22,7 +22,7 @@ export async function pageContext(): Promise<PageContext> {
   return { ...ctx, principal: ctx.principal };
 }
 
-/** Reads a page of a list; where the row that it begins behind is gone meanwhile, the first page. */
+/** Reads a page of a list. Falls back to the first page when the row named by `after` no longer exists. */
 export async function loadFrom<A extends string, T>(
   after: A | undefined,
   read: (after: A | undefined) => Promise<T> | T,

@@ -3,7 +3,7 @@ import { api } from "./api.ts";
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** What a page reads when the portal answers this error. */
+/** The error of a page when the portal responds with this one. */
 async function told(error: { message: string; detail?: unknown }) {
   vi.stubGlobal("fetch", async () => Response.json({ error: { code: "invalid", ...error } }, { status: 400 }));
   const answer = await api("POST", "/teams", {});
@@ -11,14 +11,14 @@ async function told(error: { message: string; detail?: unknown }) {
   return answer.error;
 }
 
-it("tells the sentence of a field without the field's name, and keeps the name for the form", async () => {
+it("shows a field's message without the field's name, and keeps the name for the form", async () => {
   expect(await told({ message: "limitMilli: The limit is at least the guaranteed amount." })).toMatchObject({
     message: "The limit is at least the guaranteed amount.",
     fields: { limitMilli: "The limit is at least the guaranteed amount." },
   });
 });
 
-it("tells each sentence of several fields once", async () => {
+it("shows each message of several fields once", async () => {
   const fields = [
     { field: "name", message: "A name is needed." },
     { field: "team.name", message: "A name is needed." },
@@ -28,7 +28,7 @@ it("tells each sentence of several fields once", async () => {
   expect((await told({ message, detail: { fields } })).message).toBe("A name is needed. Write an e-mail address.");
 });
 
-it("tells a sentence that names no field as it is", async () => {
+it("shows a message without a field unchanged", async () => {
   const message = "Set a price for soft first: it was in the pool.";
   expect(await told({ message })).toMatchObject({ message, fields: {} });
 });

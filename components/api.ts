@@ -3,11 +3,11 @@
 export type ApiError = {
   /** One of the server's closed set, or `offline` when no answer came. */
   code: string;
-  /** For people: sentences alone, no field's name. */
+  /** For people: sentences without field names. */
   message: string;
   /** Field name → sentence, when single fields are to blame. */
   fields: Record<string, string>;
-  /** What a page can act on, as the operation documents it. */
+  /** Structured detail for pages, documented by each operation. */
   detail?: unknown;
 };
 export type ApiResult<T> = { ok: true; data: T } | { ok: false; error: ApiError };
@@ -48,7 +48,7 @@ function readError(answer: unknown): ApiResult<never> | undefined {
   // One field's sentence without particulars: `limitMilli: The limit is …`.
   const single = /^([a-z][A-Za-z.]*): (.+)$/s.exec(said);
   if (single?.[1] && single[2] && Object.keys(fields).length === 0) fields[single[1]] = single[2];
-  // A field's name is for programs: people read the sentences.
+  // Field names are for programs; people read the sentences only.
   const sentences = [...new Set(Object.values(fields))];
   const message = sentences.length === 0 ? said : sentences.join(" ");
   return { ok: false, error: { code: typeof code === "string" ? code : "internal", message, fields, detail } };

@@ -50,7 +50,7 @@ export function formatRelative(at: number, now: number): string {
   const distance = now - at;
   const seconds = Math.floor(Math.abs(distance) / 1000);
   if (seconds < 5) return "just now";
-  // What is to come is rounded: an end in a day stays "in 24 h" for a while. What was has passed in full.
+  // Future times are rounded: an end in a day stays "in 24 h" for a while. Past times are rounded down.
   const whole = distance > 0 ? Math.floor : Math.round;
   const text =
     seconds < 3600

@@ -1,4 +1,4 @@
-/** WCAG 2.5.3: a button's accessible name contains the words on it, so that whoever speaks them presses it. */
+/** WCAG 2.5.3: a button's accessible name contains its visible words, so that voice control finds the button. */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import ts from "typescript";
@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 const ROOT = path.join(import.meta.dirname, "..");
 const BUTTONS = new Set(["Button", "ButtonLink", "DialogButton", "button"]);
 
-/** The words of an attribute's value, with `…` for what is put in; undefined where they are not written there. */
+/** The text of an attribute, with `…` for each expression; undefined without literal text. */
 function wordsOf({ initializer }: ts.JsxAttribute): string | undefined {
   if (initializer === undefined) return undefined;
   if (ts.isStringLiteral(initializer)) return initializer.text;
@@ -18,7 +18,7 @@ function wordsOf({ initializer }: ts.JsxAttribute): string | undefined {
   return value.head.text + value.templateSpans.map(({ literal }) => `…${literal.text}`).join("");
 }
 
-/** Of each button with both: its accessible name and the words on it. */
+/** The accessible name and the visible text of each button that has both. */
 function* buttonsIn(node: ts.Node): Generator<{ label: string; words: string }> {
   if (ts.isJsxElement(node) && BUTTONS.has(node.openingElement.tagName.getText())) {
     const named = node.openingElement.attributes.properties

@@ -194,7 +194,7 @@ test("a gateway that does not answer comes first on the open health page, with w
   const parts = page.getByRole("main").getByRole("listitem");
   const part = parts.filter({ hasText: "Gateway" });
   await expect(part).toContainText(/ok/);
-  // Whatever the tests before have ended is back.
+  // Processes that earlier tests ended are up again.
   await expect(parts.getByText("down", { exact: true })).toHaveCount(0, { timeout: 60_000 });
   process.kill(gateway, "SIGSTOP");
   try {
@@ -244,10 +244,10 @@ test("a second gpud joins with the line of the pool page, and removing it ends i
   await page.goto("/pool");
   await page.getByRole("button", { name: "Add GPU server" }).first().click();
   const dialog = page.getByRole("dialog");
-  const line = await dialog.getByLabel("Line to run on the GPU host").inputValue();
+  const line = await dialog.getByLabel("Command to run on the GPU host").inputValue();
   await expect(dialog.getByText("Only this machine reaches")).toBeVisible();
   expect(line).toMatch(/^printf .*slj_.*\| curl .*\| sh$/);
-  // As pasted, in a home of its own and as somebody who is not root; only the name is chosen, to find it again.
+  // As pasted, in a home of its own and as an ordinary user. Only the name is chosen, to find the server again.
   const home = path.join(installation.stateDir, `gpud-second-${run}`);
   const programs = path.join(home, "programs");
   await mkdir(programs, { recursive: true });
@@ -272,7 +272,7 @@ test("a second gpud joins with the line of the pool page, and removing it ends i
       .click();
     expect(await ended).toBe(0);
   } finally {
-    // The shell and what it has started, where it did not end.
+    // The shell and its child processes, if they still run.
     if (gpud.exitCode === null && gpud.pid !== undefined) process.kill(-gpud.pid);
   }
 });

@@ -182,7 +182,7 @@ const ELSEWHERE: Record<string, [journey: string, where: string]> = {
   "user/identity-group-form": ["7-environments.e2e.ts", "the form of a group"],
   "user/identity-group-section": ["7-environments.e2e.ts", "what is lost with a group"],
 };
-/** Asked of whoever signs in through an identity provider; no installation of these tests has one. */
+/** Dialogs for accounts of an identity provider; no installation of these tests has one. */
 const NEEDS_A_PROVIDER = [
   "user/person-actions: Keep … as an admin?",
   "user/person-actions: Remove …'s link to the identity provider?",
@@ -250,7 +250,7 @@ test.beforeAll(async ({ installation }) => {
 
   const own = await signInByApi(portalUrl, member.email);
   await change(own, "post", "/access-tokens", { name: "reader" });
-  // Approved for later, so that nothing of it holds during these tests.
+  // Approved for later, so that it has no effect during these tests.
   const increase = { teamId: team, gpuType: "soft", limitMilli: 500, reason: "a class" };
   const later = { startsAt: "2099-01-06T10:00:00Z", endsAt: "2099-01-06T12:00:00Z" };
   const { id: asked } = await change<{ id: string }>(own, "post", "/quota-requests", { ...increase, ...later });

@@ -224,7 +224,7 @@ test("a colleague is invited into a workspace, becomes an editor, and is taken o
   await expect(row).toHaveCount(0);
 });
 
-test("a workspace is duplicated, the arrows go from row to row, and the duplicate is removed, then deleted with all that is in it", async () => {
+test("a workspace is duplicated, arrow keys move between rows, the duplicate is removed with its files", async () => {
   await page.goto(at);
   await keys.pick(button(`More for ${workspace}`), item("Duplicate"));
   await keys.write(page.getByRole("dialog").getByLabel("Name"), `copy ${run}`);
@@ -267,7 +267,7 @@ test("a team is made, gets a quota whose effect is shown first, and one of its p
   await expect(dialog.getByLabel("GPU type")).toHaveValue("soft");
   await keys.write(dialog.getByLabel("Guaranteed"), "0.25");
   await keys.write(dialog.getByLabel("Limit"), "0.5");
-  await expect(dialog.getByText("guaranteed to nobody", { exact: false })).toBeVisible();
+  await expect(dialog.getByText("unallocated", { exact: false })).toBeVisible();
   await keys.press(inDialog("Save quota"));
   await closed();
   await expect(page.getByText(`The quota of ${team} for soft is saved.`).first()).toBeVisible();
@@ -395,7 +395,7 @@ test("a dataset is registered, described, and removed; its files stay", async ({
   expect(await readFile(path.join(folder, "one.txt"), "utf8")).toBe("1");
 });
 
-test("a GPU type gets a price, and a month that is over and had a GPU is closed", async ({ installation }) => {
+test("a GPU type gets a price, and a past month with a GPU is closed", async ({ installation }) => {
   await page.goto("/costs");
   await keys.press(button(/ price of soft$/));
   await keys.write(page.getByRole("dialog").getByLabel("Amount"), "2.15");
@@ -450,7 +450,7 @@ test("a quota is removed", async () => {
   await page.goto(`/teams/${team}`);
   await keys.press(button("Edit soft quota"));
   await keys.press(inDialog("Remove quota"));
-  await expect(page.getByRole("dialog")).toContainText("What it used stays in the accounts.");
+  await expect(page.getByRole("dialog")).toContainText("Its past usage stays in the accounts.");
   await expectAccessible(page, "what is lost with a quota");
   await keys.press(inDialog("Remove quota"));
   await closed();

@@ -65,7 +65,7 @@ describe("settings", () => {
     expect(readEnv({}).SLUICE_TIME_ZONE).toBe("UTC");
     expect(readEnv({ SLUICE_TIME_ZONE: "Europe/Berlin" }).SLUICE_TIME_ZONE).toBe("Europe/Berlin");
     expect(() => readEnv({ SLUICE_TIME_ZONE: "Europe/Berlim" })).toThrow(
-      "SLUICE_TIME_ZONE: the name of a time zone that is known here, e.g. Europe/Berlin",
+      "SLUICE_TIME_ZONE: an IANA time zone, e.g. Europe/Berlin",
     );
   });
 });

@@ -6,13 +6,13 @@ import { zoneName } from "#server/contracts/zone-name.ts";
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const address = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/(?<!\/)\/+$/, ""));
 const url = (fallback: string) => address.default(fallback);
-/** An address of which scheme, host and port count alone: pages and cookies of portal and gateway begin at `/`. */
+/** A URL without a path: pages and cookies of portal and gateway begin at `/`. */
 const origin = (fallback: string) =>
   address
     .superRefine((value, found) => {
       const parsed = new URL(value);
       const below = `${parsed.pathname}${parsed.search}${parsed.hash}`;
-      if (parsed.username !== "" || parsed.password !== "") found.addIssue("An address without a user and a password.");
+      if (parsed.username !== "" || parsed.password !== "") found.addIssue("Leave out the user and the password.");
       if (below === "/") return;
       found.addIssue(
         `Sluice cannot be served below a path. Give it a host name of its own, and set ${parsed.origin} without "${below}".`,
@@ -117,8 +117,8 @@ const settings = z.object({
     .string()
     .regex(/^[A-Z]{3}$/, "three capital letters, e.g. EUR")
     .default("EUR"),
-  /** By whose clocks calendars count their weekdays and hours: an IANA name. */
-  SLUICE_TIME_ZONE: zoneName("the name of a time zone that is known here, e.g. Europe/Berlin").default("UTC"),
+  /** IANA time zone of the weekdays and hours in calendars. */
+  SLUICE_TIME_ZONE: zoneName("an IANA time zone, e.g. Europe/Berlin").default("UTC"),
   /** Set by `npm start -- --demo`: what the pages show is made up, and nothing can be launched. */
   SLUICE_SAMPLE_DATA: z
     .literal("1")
@@ -144,7 +144,7 @@ const settings = z.object({
   SLUICE_OIDC_GROUPS_CLAIM: z.string().min(1).default("groups"),
   SLUICE_OIDC_SCOPE: z.string().min(1).default("openid email profile"),
   SLUICE_OIDC_NAME: z.string().min(1).default("SSO"),
-  /** Takes an e-mail for verified when the ID token has no `email_verified`, as Entra ID's. `false` stays false. */
+  /** Treats an e-mail as verified when the ID token has no `email_verified`, as with Entra ID. `false` stays false. */
   SLUICE_OIDC_TRUST_EMAIL: z
     .enum(["0", "1"])
     .default("0")

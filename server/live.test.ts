@@ -22,12 +22,12 @@ const subscribeMany = (): LiveEvent[][] =>
     live.subscribe(["pool"], (event) => heard.push(event));
     return heard;
   });
-/** How many have heard of the change with this id, or that anything may have changed. */
+/** Number of subscribers with this change, or with an event that anything may have changed. */
 const haveHeard = (all: LiveEvent[][], id: string | null) =>
   all.filter((heard) => heard.some((event) => event.topic === "pool" && (event.id === null || event.id === id))).length;
 
 describe("a subscriber", () => {
-  it("hears of a change committed before the first LISTEN", async () => {
+  it("receives a change committed before the first LISTEN", async () => {
     live = createLive(test.sql);
     const all = subscribeMany();
     await notify(test.db, "pool", "gsv-early");
@@ -37,7 +37,7 @@ describe("a subscriber", () => {
     expect(all[0]?.filter(({ id }) => id === null)).toEqual([{ topic: "pool", id: null }]);
   });
 
-  it("hears of nothing that was committed before it subscribed to a listening process", async () => {
+  it("receives no change from before its subscription to a listening process", async () => {
     live = createLive(test.sql);
     await live.ready();
     await notify(test.db, "pool", "gsv-early");
@@ -47,7 +47,7 @@ describe("a subscriber", () => {
     expect(early?.every(({ id }) => id !== null)).toBe(true);
   });
 
-  it("hears of a change committed while the LISTEN connection restarts", async () => {
+  it("receives a change committed while the LISTEN connection restarts", async () => {
     live = createLive(test.sql);
     const all = subscribeMany();
     await live.ready();

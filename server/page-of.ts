@@ -1,10 +1,10 @@
-/** Pages of lists: each begins behind a row of the page before. */
+/** Pages of lists: each starts after the last row of the previous page. */
 import type { SQL } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import type { Context } from "#server/context.ts";
 import { SluiceError } from "#server/errors.ts";
 
-/** `after` names no row. An empty page would read as the end of the list. */
+/** `after` names an unknown row. An empty page would look like the end of the list. */
 export class UnknownPlace extends SluiceError {
   constructor() {
     super("invalid", "after: No row of this list has this id. Begin with the first page.");
@@ -12,7 +12,7 @@ export class UnknownPlace extends SluiceError {
   }
 }
 
-/** Refuses an empty page behind a row that is not there; behind the last row it is the end of the list. */
+/** Rejects an empty page after an unknown row. An empty page after the last row is the end of the list. */
 export async function refuseUnknownPlace(
   ctx: Context,
   page: readonly unknown[],
@@ -25,7 +25,7 @@ export async function refuseUnknownPlace(
 export type PageInput = { search?: string | undefined; limit: number; after?: string | undefined };
 export type Page<Row> = { rows: Row[]; total: number; next: string | null };
 
-/** Of rows that were put together in memory, those in their order whose text has every word, behind the row `after`. */
+/** A page of rows in memory: rows with every search word in their text, in order, after the row `after`. */
 export function pageOf<Row extends { id: string }>(
   all: readonly Row[],
   textOf: (row: Row) => string,

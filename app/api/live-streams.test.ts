@@ -24,9 +24,9 @@ afterAll(async () => {
 
 const open = async () => await openStream(getLive, "live?topics=pool", {}, { cookie: world.admin.cookie });
 
-// First in this file and never tried again: at a second try the process listens already.
+// First in this file and without a retry: at a retry the process listens already.
 const once = { retry: 0 };
-it("each of many streams hears of a change committed as soon as it is open, at process start", once, async () => {
+it("each of many streams receives a change committed right after it opens, at process start", once, async () => {
   const heard = await Promise.all(
     Array.from({ length: STREAMS }, async (_, n) => {
       const stream = await open();
@@ -41,7 +41,7 @@ it("each of many streams hears of a change committed as soon as it is open, at p
   expect(heard).toEqual(heard.map((_, n) => ({ topic: "pool", id: `gsv-${n}` })));
 });
 
-it("each of many streams hears of a change committed while the database connection restarts", async () => {
+it("each of many streams receives a change committed while the database connection restarts", async () => {
   for (const stream of streams) stream.close();
   streams = await Promise.all(Array.from({ length: STREAMS }, open));
   const listening = await test.sql`
@@ -53,7 +53,7 @@ it("each of many streams hears of a change committed while the database connecti
   expect(heard).toEqual(streams.map(() => ({ topic: "pool", id: null })));
 });
 
-it("live events are kept from the call on, also before they are read, and end with the signal", async () => {
+it("queues live events from the call on, and ends them with the signal", async () => {
   await live().ready();
   const leaving = new AbortController();
   const seen: Signal[] = [];

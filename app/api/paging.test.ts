@@ -1,4 +1,4 @@
-/** A page of a list begins behind a row that is there: an unknown one is refused, as an empty page reads as the end. */
+/** A page of a list starts after an existing row. An unknown row is refused, because an empty page means the end. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { type ApiRoute, readRoutes } from "#scripts/generate/routes.ts";
@@ -33,7 +33,7 @@ function unknownId({ definition }: ApiRoute): string | undefined {
 
 const paged = (await readRoutes()).filter((route) => unknownId(route) !== undefined);
 
-it("knows the lists that come in pages", () => {
+it("finds all paged lists", () => {
   expect(paged.map(keyOf).sort()).toEqual(
     ["costs/rows", "costs/waste", "leases", "notices", "pool/map", "users", "utilisation", "workspaces"].map(
       (path) => `GET /${path}`,

@@ -50,7 +50,7 @@ export async function openStream(
     },
     nextData: async () => JSON.parse((await block()).get("data") ?? "null") as unknown,
     ended: async () => {
-      // Or is broken off, where its source has noticed first.
+      // A stream may also fail, if its source noticed first.
       const done = async () => (await reader?.read().catch(() => undefined))?.done !== false;
       while (!(await done()));
     },

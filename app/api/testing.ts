@@ -449,7 +449,7 @@ export const matrix: Record<string, Row> = {
     input: () => ({ isAdmin: true }),
   },
   "DELETE /users/{id}/oidc-link": {
-    // Whom the provider vouches for comes into the account: no token removes one.
+    // The next sign-in takes over the account, so no token removes a link.
     expected: signedIn(403, { admin: 200 }),
     params: colleague,
   },
@@ -513,7 +513,7 @@ export const matrix: Record<string, Row> = {
   "GET /pool": { expected: leadsAndAdmins(200) },
   "GET /pool/map": { expected: leadsAndAdmins(200) },
   "GET /pool/queue": { expected: leadsAndAdmins(200) },
-  // A server to be alone shows a join token. There is nothing to install before gpud is built.
+  // Only a joining server has a join token. There is nothing to install before gpud is built.
   "GET /gpu-servers/install": {
     expected: { ...everybody(403), gpuServer: existsSync("native/target/release/gpud") ? 200 : 404 },
     input: () => ({ file: "script" }),

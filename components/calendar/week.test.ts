@@ -23,7 +23,7 @@ it("what means something else is a line of its own", () => {
   ]);
 });
 
-it("an entry that was added twice is two lines, and both overlap", () => {
+it("shows a duplicate entry as two overlapping lines", () => {
   const twice = [...windowsOn([0, 1], 0, 60), ...windowsOn([0, 1], 0, 60)];
   expect(groupsOf(twice, same).map(({ when, windows }) => [when, windows.length])).toEqual([
     ["Mon, Tue 00:00 to 01:00", 2],
@@ -32,7 +32,7 @@ it("an entry that was added twice is two lines, and both overlap", () => {
   expect(overlapping(twice).size).toBe(4);
 });
 
-it("overlapping entries are those that hold at the same time, over the week's end too; meeting is no overlap", () => {
+it("finds entries that overlap, also across the week's end; adjacent entries do not overlap", () => {
   const [late, early] = [windowsOn([6], 22 * 60, 6 * 60), windowsOn([0], 5 * 60, 8 * 60)];
   expect(overlapping([...late, ...early])).toEqual(new Set([...late, ...early]));
   expect(overlapping([...windowsOn([2], 0, 60), ...windowsOn([2], 60, 120)]).size).toBe(0);

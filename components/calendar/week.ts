@@ -49,7 +49,7 @@ export function segmentsOf<W extends Window>(windows: readonly W[]): { window: W
   );
 }
 
-/** The windows that hold at a time at which another one does. */
+/** The windows that overlap another window. */
 export function overlapping<W extends Window>(windows: readonly W[]): ReadonlySet<W> {
   const days = segmentsOf(windows);
   const meets = (one: { from: number; to: number }, other: { from: number; to: number }) =>
@@ -63,7 +63,7 @@ export function overlapping<W extends Window>(windows: readonly W[]): ReadonlySe
   );
 }
 
-/** Windows of the same hours and the same meaning, told as one line; the same one twice is two lines. */
+/** Windows of equal hours and meaning, shown as one line. A duplicate window is a line of its own. */
 export type Group<W extends Window> = { key: string; when: string; windows: W[] };
 
 export function groupsOf<W extends Window>(windows: readonly W[], meaning: (window: W) => string): Group<W>[] {

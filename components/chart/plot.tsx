@@ -4,7 +4,7 @@ import { type KeyboardEvent, type PointerEvent, type ReactNode, useState } from 
 import { type Bar, Bars } from "./bars.tsx";
 
 /**
- * The drawing of a chart, which reads out one bar: that below the pointer, or the one that the arrow keys have come to.
+ * The drawing of a chart, which reads out one bar: the bar below the pointer, or the bar selected by arrow keys.
  * `children` are drawn below the bars, in units of 1000 by 100.
  */
 export function Plot({ label, bars, children }: { label: string; bars: Bar[]; children: ReactNode }) {
@@ -67,7 +67,7 @@ export function Plot({ label, bars, children }: { label: string; bars: Bar[]; ch
   );
 }
 
-/** The bar whose middle is nearest to a place of the axis. */
+/** Index of the bar with its middle nearest to `place`, a position on the axis (0 to 1000). */
 function nearest(bars: readonly Bar[], place: number): number | undefined {
   let best: number | undefined;
   let least = Number.POSITIVE_INFINITY;

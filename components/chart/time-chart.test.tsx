@@ -17,7 +17,7 @@ const chart = (limits: { value: number; label: string }[] = []) => (
 const slider = () => screen.getByRole("slider", { name: "Values: CPU" });
 const read = () => slider().textContent;
 
-it("reads out each stretch with the arrow keys, the latest first, and tells it to a screen reader", async () => {
+it("reads out each bar with the arrow keys, the latest first, also to a screen reader", async () => {
   const { person } = show(chart());
   await person.tab();
   expect(document.activeElement).toBe(slider());
@@ -34,7 +34,7 @@ it("reads out each stretch with the arrow keys, the latest first, and tells it t
   expect(read()).toBe("");
 });
 
-it("reads out the stretch below the pointer", () => {
+it("reads out the bar below the pointer", () => {
   show(chart());
   slider().getBoundingClientRect = () => new DOMRect(100, 0, 300, 100);
   fireEvent.pointerMove(slider(), { clientX: 250 });
@@ -43,7 +43,7 @@ it("reads out the stretch below the pointer", () => {
   expect(read()).toBe("");
 });
 
-it("draws a limit that is near the values, and only names one that would flatten them", () => {
+it("draws a limit near the values, and only names a limit that would flatten them", () => {
   const lines = () => document.querySelectorAll(".border-dashed.absolute").length;
   const { showAgain } = show(chart([{ value: 4, label: "limit" }]));
   expect(screen.getByText("limit 4 cores")).toBeDefined();

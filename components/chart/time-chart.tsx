@@ -51,7 +51,7 @@ export function TimeChart({
   base?: 10 | 1024;
   /** The axis reaches this far at least: charts side by side have one scale. */
   highest?: number;
-  /** What the values cannot pass, as lines. One far above them is told in the legend alone, and flattens nothing. */
+  /** Upper limits of the values, drawn as lines. A limit far above the values appears in the legend only. */
   limits?: { value: number; label: string }[];
   legend?: boolean;
 }) {

@@ -1,12 +1,12 @@
 import { cx } from "#components/format.ts";
 import { timeTicks } from "./ticks.ts";
 
-/** `past`: what has been; `sure`: what will be; `maybe`: what may last until then. */
+/** `past`: elapsed time; `sure`: a certain future span; `maybe`: a possible future span. */
 export type SpanLook = "past" | "sure" | "maybe";
 export type TimelineRow = {
   id: string;
   name: string;
-  /** What the drawing shows, in words. */
+  /** Text equivalent of the drawing. */
   text: string;
   spans: { from: number; to: number; look: SpanLook }[];
 };
@@ -18,8 +18,8 @@ const looks: Record<SpanLook, string> = {
 };
 
 /**
- * Stretches of time below each other on one axis, with a line at `now`. A list: names and words are read without the
- * drawing, which tells their proportions alone. Times are milliseconds since 1970; the axis reads in `zone`.
+ * Time spans below each other on one axis, with a line at `now`. It is a list, so screen readers read names and texts;
+ * the drawing shows proportions only. Times are milliseconds since 1970; the axis reads in `zone`.
  */
 export function Timeline(props: {
   label: string;

@@ -1,11 +1,11 @@
 import { cx } from "#components/format.ts";
 
-/** One bar, its figure and what it is of. */
+/** One bar with its name and its formatted amount. */
 export type CostBar = { id: string; name: string; value: number; text: string; note?: string; isCurrent?: boolean };
 
 /**
- * Amounts of money as bars below each other. A list, so that its names and figures are read without the drawing, which
- * tells their proportions alone.
+ * Amounts of money as bars below each other. It is a list, so screen readers read names and figures; the drawing shows
+ * proportions only.
  */
 export function CostBars({ label, bars }: { label: string; bars: CostBar[] }) {
   const most = Math.max(0, ...bars.map(({ value }) => value));

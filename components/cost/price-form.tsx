@@ -41,7 +41,7 @@ export default function PriceForm({
         open
         onOpenChange={onClose}
         title={`Remove the price of ${gpuType}?`}
-        loses={`Hours of ${gpuType} cost nothing from now on, in this month and in every other that is not closed. Closed months stay as they are.`}
+        loses={`Hours of ${gpuType} have no price in this month and in all other open months. Closed months stay as they are.`}
         confirmLabel="Remove price"
         pendingLabel="Removing"
         act={remove}

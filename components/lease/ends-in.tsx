@@ -3,9 +3,9 @@ import { Remaining } from "#components/ui/time.tsx";
 export type Ending = {
   /** Its time limit. */
   expiresAt: string;
-  /** Its idle limit, unless its GPU works before; null: nobody can tell. */
+  /** Its idle limit, if its GPU stays idle; null: unknown. */
   idleEndsAt: string | null;
-  /** When it is taken back; null: it stays until one of its limits. */
+  /** When it is reclaimed; null: it stays until one of its limits. */
   releaseAt: string | null;
 };
 
@@ -23,8 +23,8 @@ export const idleEndOf = (lease: Ending): string | null =>
 export const endOf = (lease: Ending): string => takenBackAt(lease) ?? idleEndOf(lease) ?? lease.expiresAt;
 
 /**
- * Each limit with its name: `idle limit in 19 min, time limit in 3 h 59 min`; or `taken back in 2 min` for one whose holder
- * has been told to go. `rows`: one under the other, for a table.
+ * Each limit with its name: `idle limit in 19 min, time limit in 3 h 59 min`; or `taken back in 2 min` after
+ * a reclaim notice. `rows`: one below the other, for a table.
  */
 export function EndsIn({ lease, rows = false }: { lease: Ending; rows?: boolean }) {
   const takenBack = takenBackAt(lease);

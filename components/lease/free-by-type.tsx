@@ -48,7 +48,7 @@ function FreeNow({ quota, wait }: { quota: TeamQuotaNow; wait: Wait | undefined 
   if (quota.atOnceMilli > 0) {
     return <State tone="ok">{formatAmount(quota.atOnceMilli)} granted at once</State>;
   }
-  if (quota.capacityMilli === 0) return <State tone="bad">no device of this type is up</State>;
+  if (quota.capacityMilli === 0) return <State tone="bad">no GPU of this type is online</State>;
   if (quota.usedMilli >= quota.limitMilli) return <State tone="warn">the team is at its limit</State>;
   return <State tone="warn">{wait === undefined ? "would wait in the queue" : `in ${formatWait(wait)}`}</State>;
 }

@@ -14,7 +14,7 @@ it("is told by the team's own last request for the type, and by no other team's"
   expect(likelyWait(waits, { teamId: "vision", gpuType: "soft" })).toBeUndefined();
 });
 
-it("names both limits of a lease that works, and one time elsewhere", () => {
+it("names both limits of a busy lease, and one time otherwise", () => {
   expect(formatWait({ likelySeconds: 1080, soonestSeconds: null })).toBe("about 18 min");
   expect(formatWait({ likelySeconds: 14_340, soonestSeconds: 1140 })).toBe(
     "19 min (idle limit) to 3 h 59 min (time limit)",

@@ -6,8 +6,8 @@ type Waits = Pick<WaitingRequest, "teamId" | "gpuType" | "likelySeconds" | "soon
 export type Wait = { likelySeconds: number; soonestSeconds: number | null };
 
 /**
- * How long a request of a team for a GPU type would likely wait: as the last one of its own that waits, because what holds
- * up one team need not hold up another. Undefined when none of it tells.
+ * How long a request of a team for a GPU type would likely wait: like its last waiting request, because the
+ * blocking reason can differ between teams. Undefined without an estimate.
  */
 export function likelyWait(requests: readonly Waits[], of: Pick<Waits, "teamId" | "gpuType">): Wait | undefined {
   for (const { teamId, gpuType, likelySeconds, soonestSeconds } of requests.toReversed()) {
@@ -18,7 +18,7 @@ export function likelyWait(requests: readonly Waits[], of: Pick<Waits, "teamId" 
   return undefined;
 }
 
-/** `about 18 min`; `19 min (idle limit) to 3 h 59 min (time limit)` while whoever holds the GPU works. */
+/** `about 18 min`; `19 min (idle limit) to 3 h 59 min (time limit)` while the lease that holds the GPU works. */
 export function formatWait({ likelySeconds, soonestSeconds }: Wait): string {
   const likely = formatDuration(likelySeconds * 1000);
   return soonestSeconds === null

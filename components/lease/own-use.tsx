@@ -3,7 +3,7 @@ import { formatGpuHours, formatMark } from "#components/format.ts";
 import { Card, Section } from "#components/ui/page.tsx";
 import type { OwnUse as Use } from "#server/services/lease/own-use.ts";
 
-/** How busy one's own GPUs were in the last day; nothing where none was held. */
+/** Utilization of the person's own GPUs in the last day. Empty without a lease in that time. */
 export function OwnUse({ use, zone }: { use: Use; zone: string }) {
   if (use.bins.every(({ used, idle }) => used + idle === 0)) return null;
   return (

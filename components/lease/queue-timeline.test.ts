@@ -9,7 +9,7 @@ const row = {
   waitingSince: new Date(now - minutes(12)).toISOString(),
 };
 
-it("shows what a request has waited, and its estimate in words and as a stretch", () => {
+it("shows the waiting time of a request, and its estimate as text and as a span", () => {
   expect(rowOf({ ...row, likelySeconds: 1080, soonestSeconds: null }, now)).toEqual({
     ...{ id: "req-1", name: "0.5 h200, Max", text: "waits for 12 min, likely in about 18 min" },
     spans: [
@@ -19,7 +19,7 @@ it("shows what a request has waited, and its estimate in words and as a stretch"
   });
 });
 
-it("shows both limits of a holder that works as two stretches", () => {
+it("shows both limits of a busy lease as two spans", () => {
   const { spans, text } = rowOf({ ...row, likelySeconds: 14_400, soonestSeconds: 1200 }, now);
   expect(text).toContain("20 min (idle limit) to 4 h 00 min (time limit)");
   expect(spans.slice(1)).toEqual([
@@ -28,7 +28,7 @@ it("shows both limits of a holder that works as two stretches", () => {
   ]);
 });
 
-it("says where there is no estimate", () => {
+it("says that there is no estimate", () => {
   const { spans, text } = rowOf({ ...row, likelySeconds: null, soonestSeconds: null }, now);
   expect([text, spans.length]).toEqual(["waits for 12 min, no estimate", 1]);
 });

@@ -4,17 +4,17 @@ import { Card, Section } from "#components/ui/page.tsx";
 import { formatWait } from "./likely-wait.ts";
 import type { QueueRow } from "./queue-table.tsx";
 
-/** The table below has all of them. */
+/** Maximum rows. The queue table lists every request. */
 const ROWS = 12;
 
-/** How long the first requests have waited, and when they are likely granted. */
+/** Waiting time and estimated grant of the first requests. */
 export function QueueTimeline({ rows, now, zone }: { rows: QueueRow[]; now: Date; zone: string }) {
   const at = now.getTime();
   const shown = rows.slice(0, ROWS).map((row) => rowOf(row, at));
   const times = shown.flatMap(({ spans }) => spans.flatMap(({ from, to }) => [from, to]));
   if (times.length === 0) return null;
   return (
-    <Section title="Waiting times" detail="Until now, and the estimate until the grant">
+    <Section title="Waiting times" detail="So far, and estimated until the grant">
       <Card className="px-3.5 py-3">
         <Timeline
           label="Waiting requests over time"

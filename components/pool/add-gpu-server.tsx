@@ -12,12 +12,12 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import type { GpuServerList, JoinToken } from "#server/contracts/gpu-server.ts";
 
-/** A token, and the servers that were in the pool before it was made. */
+/** A join token, and the ids of the servers in the pool before it was made. */
 type Made = { token: JoinToken; before: ReadonlySet<string>; at: number };
 
 const readServers = async () => await api<GpuServerList>("GET", "/gpu-servers");
 
-/** Makes a one-time token, shows the line to paste on the GPU host, and says when a server has joined. */
+/** Makes a one-time token, shows the command for the GPU host, and says when a server has joined. */
 export function AddGpuServer() {
   const [open, setOpen] = useState(false);
   const [made, setMade] = useState<Made>();
@@ -48,8 +48,8 @@ export function AddGpuServer() {
         title="Add GPU server"
         description={
           made?.token.downloads === false
-            ? "Build gpud on the host that has the GPUs, and run this line there."
-            : "Run this line on the host that has the GPUs. It downloads gpud, joins the pool, and with root rights stays as a service."
+            ? "Build gpud on the host that has the GPUs, then run this command there."
+            : "Run this command on the host that has the GPUs. It downloads gpud and joins the pool. As root, it also installs a service."
         }
       >
         <div className="flex flex-col gap-4">
@@ -82,9 +82,9 @@ function Line({ token, before, at }: Made) {
   return (
     <>
       {token.warning && <p className="rounded-md bg-warn-soft px-3 py-2 text-warn">{token.warning}</p>}
-      <Copyable text={token.command} label="Line to run on the GPU host" />
+      <Copyable text={token.command} label="Command to run on the GPU host" />
       <p className="text-sm text-ink-2">
-        The token in it works once, until {formatExact(token.expiresAt, zone)}, and is not shown again.
+        The token in it works once, expires {formatExact(token.expiresAt, zone)} and is not shown again.
       </p>
       <p role="status" className="flex items-center gap-1.5">
         {joined.length === 0 ? (

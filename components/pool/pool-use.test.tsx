@@ -10,7 +10,7 @@ const bin = (hour: number, parts: Record<string, number>) => ({
   ...parts,
 });
 
-it("shows the busy part of the GPUs that were there, and no stretch without a GPU", async () => {
+it("shows utilization in percent of the pool, and no bin without a GPU", async () => {
   const bins = [
     bin(8, { lost: 1 }),
     bin(9, { used: 0.25, free: 0.25 }),
@@ -27,7 +27,7 @@ it("shows the busy part of the GPUs that were there, and no stretch without a GP
   expect(calls).toHaveLength(1);
 });
 
-it("shows nothing while nothing is known", () => {
+it("shows no chart without data", () => {
   show(<PoolUse />, () => ({ from: at(8), to: at(9), bins: [] }));
   expect(screen.queryByRole("slider")).toBeNull();
 });

@@ -10,8 +10,8 @@ import type { Utilisation } from "#server/contracts/utilisation.ts";
 const HOURS = 24;
 
 /**
- * How busy the pool was in the last day, in percent of the GPUs that were there. Read once when the page is opened: the
- * page itself is read again with every lease.
+ * How busy the pool was in the last day, in percent of the GPUs in the pool. Read once when the page opens: the page
+ * itself is read again with every lease.
  */
 export function PoolUse() {
   const zone = useTimeZone();
@@ -30,7 +30,7 @@ export function PoolUse() {
   const bins = usage?.bins.flatMap(percentOf) ?? [];
   if (usage === undefined || bins.length === 0) return null;
   return (
-    <Section title="GPU utilization" detail={`Last ${HOURS} hours, in percent of the GPUs that were there`}>
+    <Section title="GPU utilization" detail={`Last ${HOURS} hours, percent of the GPUs in the pool`}>
       <Card className="px-3.5 py-3">
         <TimeChart
           label={`GPU utilization over the last ${HOURS} hours`}

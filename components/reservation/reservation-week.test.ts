@@ -10,7 +10,7 @@ const reservation = (id: string, teamName: string, from: number, to: number) => 
   endsAt: new Date(now + to * hour).toISOString(),
 });
 
-it("shows one team's reservations of the next seven days on one line, cut at the week's ends", () => {
+it("shows a team's reservations of the next seven days on one line, clipped to the week", () => {
   const rows = weekOf(
     [
       reservation("running", "vision", -1, 2),

@@ -7,7 +7,7 @@ const WEEK_MS = 7 * 24 * 3_600_000;
 
 type Reservation = ReservationView & { teamName: string };
 
-/** What is reserved within the next seven days, a line a team and GPU type; nothing where nothing is. */
+/** Reservations of the next seven days, one line per team and GPU type. Empty without reservations. */
 export function ReservationWeek({ reservations, now, zone }: { reservations: Reservation[]; now: Date; zone: string }) {
   const rows = weekOf(reservations, now.getTime(), zone);
   if (rows.length === 0) return null;

@@ -8,12 +8,12 @@ const none: QuotaEffects = {
 };
 
 it("says what is left, and nothing of what does not change", () => {
-  expect(effectSentences(none, "soft", "UTC")).toEqual(["leave 0.5 soft of 2.0 guaranteed to nobody"]);
+  expect(effectSentences(none, "soft", "UTC")).toEqual(["leave 0.5 soft of 2.0 unallocated"]);
 });
 
-it("says by how much more is guaranteed than there is", () => {
+it("says by how much the guarantees exceed the pool", () => {
   const over = { ...none, capacityMilli: 1000, unallocatedMilli: -500 };
-  expect(effectSentences(over, "soft", "UTC")).toEqual(["guarantee 0.5 soft more than the 1.0 that there is"]);
+  expect(effectSentences(over, "soft", "UTC")).toEqual(["guarantee 0.5 soft more than the pool has (1.0)"]);
 });
 
 it("names who gets, who loses and who waits", () => {

@@ -36,8 +36,8 @@ export function effectSentences(effects: QuotaEffects, gpuType: string, zone: st
     effects.capacityMilli === 0
       ? `grant nothing until a server with a GPU of type ${gpuType} joins: the pool has none`
       : effects.unallocatedMilli < 0
-        ? `guarantee ${amount(-effects.unallocatedMilli)} more than the ${formatAmount(effects.capacityMilli)} that there is`
-        : `leave ${amount(effects.unallocatedMilli)} of ${formatAmount(effects.capacityMilli)} guaranteed to nobody`,
+        ? `guarantee ${amount(-effects.unallocatedMilli)} more than the pool has (${formatAmount(effects.capacityMilli)})`
+        : `leave ${amount(effects.unallocatedMilli)} of ${formatAmount(effects.capacityMilli)} unallocated`,
   ];
   for (const { who, teamName, milli } of granted)
     sentences.push(`grant ${amount(milli)} to ${who} (${teamName}) at once`);

@@ -17,7 +17,7 @@ export function EndIncrease({ request, onClose }: { request: QuotaRequestView; o
       open
       onOpenChange={onClose}
       title={`End the increase of ${what}?`}
-      loses="The quota is the usual one from now on. What the team holds goes on and counts against it."
+      loses="The quota returns to its usual amounts now. Leases of the team continue and count against it."
       confirmLabel="End increase"
       pendingLabel="Ending"
       act={async () => {

@@ -7,7 +7,7 @@ const h200 = {
   increases: [],
 };
 
-it("what a team does not use of its guarantee is named as such", () => {
+it("names the unused guarantee of a team", () => {
   const quota = { ...h200, usedMilli: 500 };
   const bar = renderToStaticMarkup(<QuotaBar quota={quota} />);
   expect(bar).toMatch(/unused guarantee, lent to others<\/dt><dd[^>]*>1\.5</);
@@ -19,5 +19,5 @@ it("shows an approved increase in the limit, and when it ends", () => {
   const bar = renderToStaticMarkup(<QuotaBar quota={quota} />);
   expect(bar).toContain("h200: 4.5 of 5.0 in use");
   expect(bar).toMatch(/limit<\/dt><dd[^>]*>5\.0</);
-  expect(bar).toMatch(/of it for a time<\/dt><dd[^>]*>1\.0, ends <time[^>]*>in 24 h</);
+  expect(bar).toMatch(/temporary increase<\/dt><dd[^>]*>1\.0, ends <time[^>]*>in 24 h</);
 });

@@ -10,7 +10,7 @@ export type QuotaFigures = Guaranteed & {
   increases: readonly { limitMilli: number; endsAt: string }[];
 };
 
-/** The limit with the increases that hold now. */
+/** The limit, plus the increases in effect now. */
 export const limitNow = ({ limitMilli, increases }: Pick<QuotaFigures, "limitMilli" | "increases">): number =>
   increases.reduce((sum, increase) => sum + increase.limitMilli, limitMilli);
 
@@ -54,7 +54,7 @@ export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "
           <Part name="limit" value={formatAmount(limitMilli)} swatch="border border-line-strong bg-sunken" />
           {increases.map(({ limitMilli: more, endsAt }) => (
             <div key={`${more} ${endsAt}`} className="flex items-center gap-1.5">
-              <dt className="text-ink-2">of it for a time</dt>
+              <dt className="text-ink-2">temporary increase</dt>
               <dd className="font-medium">
                 {formatAmount(more)}, ends <RelativeTime at={endsAt} />
               </dd>

@@ -38,7 +38,7 @@ it("says what saving would do, or why it is refused, and saves nothing when it i
   expect(said.getByText(tooMuch)).toBeTruthy();
   await person.clear(guaranteed);
   await person.type(guaranteed, "0.25");
-  expect(await said.findByText("leave 0.75 soft of 1.0 guaranteed to nobody")).toBeTruthy();
+  expect(await said.findByText("leave 0.75 soft of 1.0 unallocated")).toBeTruthy();
   await person.click(button("Cancel"));
   expect(onClose).toHaveBeenCalledOnce();
   expect(new Set(calls.map(({ path }) => path))).toEqual(new Set(["/teams/team-1/quotas/soft/preview"]));
@@ -57,7 +57,7 @@ it("saves a quota in the units of the API with the version that was edited", asy
   ]);
 });
 
-it("offers the pool's types, warns of one that the pool does not have, and says so in what saving would do", async () => {
+it("offers the pool's types, and warns of a type outside the pool, also in the preview", async () => {
   const { person, calls } = show(
     <QuotaForm teamId="team-1" teamName="demo" types={["h200", "soft"]} onClose={() => undefined} />,
     ({ path }) => (path.includes("sofft") ? { ...effects, capacityMilli: 0 } : effects),
@@ -73,7 +73,7 @@ it("offers the pool's types, warns of one that the pool does not have, and says 
   expect(await screen.findByText(/grant nothing until a server with a GPU of type sofft joins/)).toBeTruthy();
 });
 
-it("removes the quota after it was asked, and shows why not when that is refused", async () => {
+it("removes the quota after a confirmation, and shows the reason of a refusal", async () => {
   const onClose = vi.fn();
   let refusal: Refusal | undefined = new Refusal("conflict", "Team demo still holds 1 soft lease.");
   const { person, calls } = show(

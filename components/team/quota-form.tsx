@@ -44,7 +44,7 @@ export default function QuotaForm({
   teamId: string;
   teamName: string;
   quota?: QuotaView;
-  /** Without a quota to edit: the pool's types that the team has none for. */
+  /** For a new quota: types in the pool for which the team has no quota. */
   types?: readonly string[];
   onClose: () => void;
 }) {
@@ -86,7 +86,7 @@ export default function QuotaForm({
   const remove = async () => {
     const result = await api("DELETE", `/teams/${teamId}/quotas/${gpuType}`, { version });
     if (!result.ok) return result.error.message;
-    toast(`${teamName} has no quota for ${gpuType} any more.`);
+    toast(`The ${gpuType} quota of ${teamName} is removed.`);
     router.refresh();
     return undefined;
   };
@@ -96,14 +96,14 @@ export default function QuotaForm({
         open
         onOpenChange={onClose}
         title={`Remove the ${gpuType} quota of ${teamName}?`}
-        loses={`The team can borrow no ${gpuType} any more. Its calendar, reservations and requests for this type are removed, too. What it used stays in the accounts.`}
+        loses={`The team can no longer borrow ${gpuType}. Its calendar, reservations and requests for this type are removed as well. Its past usage stays in the accounts.`}
         confirmLabel="Remove quota"
         pendingLabel="Removing"
         act={remove}
       />
     );
   }
-  // The refusal of what was sent stands at its field or at the foot: it is not told twice.
+  // The form already shows the error of the submitted values; do not repeat it.
   const isTold = effects !== undefined && effects.refusal !== null && [error, ...Object.values(fields)].some(Boolean);
   const bound = { required: false, min: 0.001 };
   const inGpus = (milli: number | null | undefined) => (milli === null || milli === undefined ? "" : milli / 1000);

@@ -78,7 +78,7 @@ export function QuotaMatrix({ teams, pool }: Pick<TeamList, "teams" | "pool">) {
   );
 }
 
-/** Where types have no room beside each other, they stand below the team's name. */
+/** On narrow screens, quotas appear below the team's name instead of in columns. */
 function NarrowQuotas({ team }: { team: TeamSummary }) {
   return (
     <ul className="mt-1.5 flex flex-col gap-3 sm:hidden">
@@ -96,7 +96,7 @@ function Unallocated({ capacityMilli, unallocatedMilli }: TeamList["pool"][numbe
   return (
     <span className="figures">
       {unallocatedMilli < 0 ? (
-        <span className="text-warn">{formatAmount(unallocatedMilli)}: more is guaranteed than there is,</span>
+        <span className="text-warn">{formatAmount(unallocatedMilli)}: guarantees exceed capacity,</span>
       ) : (
         formatAmount(unallocatedMilli)
       )}{" "}
@@ -120,7 +120,7 @@ function QuotaCell({ team, quota }: { team: TeamSummary; quota: TeamSummary["quo
           <span className="whitespace-nowrap">limit {formatAmount(limitNow(quota))}</span>
           {firstEnd && (
             <>
-              , more ends <RelativeTime at={firstEnd.endsAt} />
+              , increase ends <RelativeTime at={firstEnd.endsAt} />
             </>
           )}
         </p>

@@ -16,7 +16,7 @@ const request = {
   ...{ startsAt: "2026-01-01T00:00:00Z", endsAt: "2099-01-01T00:00:00Z" },
 };
 
-it("confirms an approval, and says where the limit passes what the pool has", async () => {
+it("confirms an approval, and warns if the limit exceeds the pool", async () => {
   const beyondPool = "limit 2.0, the pool has 1.0";
   const { person, calls } = show(<QuotaRequestTable requests={[{ ...request, beyondPool }]} mayDecide />, () => ({}));
   expect(screen.getByText(beyondPool)).toBeDefined();
@@ -25,7 +25,7 @@ it("confirms an approval, and says where the limit passes what the pool has", as
   expect(calls).toMatchObject([{ path: "/quota-requests/qrq-1/decide", body: { approve: true } }]);
 });
 
-it("ends an approved increase early, for those who decide alone", async () => {
+it("ends an approved increase early, only for people who may decide", async () => {
   const approved = { ...request, state: "approved" as const };
   const { person, calls, showAgain } = show(<QuotaRequestTable requests={[approved]} mayDecide />, () => ({}));
   await person.click(button("End the increase of Max"));

@@ -15,7 +15,7 @@ import { EndIncrease } from "./end-increase.tsx";
 
 type Row = QuotaRequestView & {
   who: string;
-  /** Shown where the quota with this increase would be more than the pool has. */
+  /** Warning that the quota with this increase exceeds the pool. */
   beyondPool?: string | undefined;
 };
 

@@ -47,7 +47,7 @@ const EDITS: [string, (person: Person) => Promise<void>][] = [
   ["an entry that was added", async (person) => await person.click(button("Add entry"))],
 ];
 
-it.each(EDITS)("asks before Escape drops %s, and drops it when that is wanted", async (_, edit) => {
+it.each(EDITS)("asks before Escape discards %s, and discards it on confirmation", async (_, edit) => {
   const { person, onOpenChange } = showForm();
   await edit(person);
   await person.keyboard("{Escape}");
@@ -60,7 +60,7 @@ it.each(EDITS)("asks before Escape drops %s, and drops it when that is wanted", 
   expect(onOpenChange).toHaveBeenCalledExactlyOnceWith(false);
 });
 
-it("closes at once without a change, or with one that was taken back", async () => {
+it("closes at once without a change, or after an undone change", async () => {
   const { person, onOpenChange } = showForm();
   await person.type(field("Name"), "x{Backspace}");
   await person.keyboard("{Escape}");
@@ -75,7 +75,7 @@ it("keeps editing on a second Escape", async () => {
   expect(onOpenChange).not.toHaveBeenCalled();
 });
 
-it("confirms what is lost for good only when its name is typed", async () => {
+it("confirms a permanent deletion only after its name is typed", async () => {
   const act = vi.fn(() => Promise.resolve(undefined));
   const { person } = show(
     <Confirm

@@ -27,7 +27,7 @@ export function Dialog({
   description?: ReactNode;
   children: ReactNode;
   wide?: boolean;
-  /** Whether what is typed in it is worth a question before it is dropped. */
+  /** Whether closing with unsaved input asks for confirmation. */
   hasEdits?: boolean;
 }) {
   const edits = useEdits();
@@ -117,7 +117,7 @@ function openerNow(): HTMLElement | null {
 
 /**
  * Asks before something is lost: `loses` names it. `act` returns the server's sentence when it was refused,
- * and the window stays open with it. `typed`: what has to be typed first, where what is lost does not come back.
+ * and the window stays open with it. `typed`: text to type first, for an act that cannot be undone.
  */
 export function Confirm({
   open,
@@ -138,7 +138,7 @@ export function Confirm({
   loses: ReactNode;
   confirmLabel: string;
   pendingLabel: string;
-  /** Another word than "Cancel", where the act itself is a cancellation. */
+  /** Label instead of "Cancel", where the action itself cancels something. */
   dismissLabel?: string;
   act: () => Promise<string | undefined>;
   children?: ReactNode;

@@ -6,7 +6,7 @@ import { Field } from "./field.tsx";
 
 const refused = <Field label="Amount" defaultValue="9" error="At most 1.0." />;
 
-it("shows the server's sentence until the field is corrected, and again when it is refused again", async () => {
+it("shows the server's error until the field is edited, and again after another refusal", async () => {
   const { person, showAgain } = show(refused);
   expect(field("Amount", "At most 1.0.").getAttribute("aria-invalid")).toBe("true");
   await person.type(field("Amount"), "{Backspace}1");

@@ -39,7 +39,7 @@ function Frame({ id, label, hint, error, className, children }: Shell & { id: st
   );
 }
 
-/** The server's sentence about a field, until somebody corrects it. */
+/** The server's error for a field, until the field is edited. */
 function useErrorUntilEdited(error: string | undefined) {
   const [corrected, setCorrected] = useState<string>();
   // Sent again, the form has no errors for a moment: the same sentence then counts anew.

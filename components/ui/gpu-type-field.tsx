@@ -3,7 +3,7 @@
 import { useState } from "react";
 import { Field, Select } from "./field.tsx";
 
-/** The value of the choice that is none of the pool's types; `:` is in no type's name. */
+/** Value of the option for a type outside the pool; type names contain no `:`. */
 const OTHER = ":other";
 
 /** A GPU type: one that the pool has devices of, or, by its name, one that it does not have yet. */
@@ -13,7 +13,7 @@ export function GpuTypeField({
   onChange,
   error,
 }: {
-  /** What the pool has and can be chosen here. */
+  /** Types in the pool that can be chosen here. */
   types: readonly string[];
   value: string;
   onChange: (gpuType: string) => void;
@@ -47,8 +47,7 @@ export function GpuTypeField({
           onChange={({ target }) => onChange(target.value.trim())}
           hint={
             <span className="text-warn">
-              The pool has no GPU of this type. Nobody can borrow one until a server with it joins under exactly this
-              name.
+              The pool has no GPU of this type. A team can borrow one once a server joins with exactly this type.
             </span>
           }
           error={error}

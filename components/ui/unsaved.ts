@@ -12,10 +12,10 @@ const heldBy = (control: Control) =>
     ? String(control.checked)
     : control.value;
 
-/** Tells the dialog around whether there are changes that no field holds; nothing outside of a dialog. */
+/** Reports changes that no field holds to the enclosing dialog. No effect outside a dialog. */
 export const DialogEdits = createContext<(changed: boolean) => void>(() => undefined);
 
-/** Changes that were made otherwise than in a field, such as entries that were added or removed. */
+/** Marks changes outside of fields as unsaved, such as added or removed entries. */
 export function useUnsavedChanges(changed: boolean): void {
   const mark = useContext(DialogEdits);
   useEffect(() => {

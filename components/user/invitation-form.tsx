@@ -15,10 +15,10 @@ import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { InviteOutput } from "#server/contracts/user.ts";
 
-/** Somebody who has an account already; `deactivated` is the id of one that is closed. */
+/** The invited person has an account already. `deactivated`: the id of a deactivated account. */
 type Known = { email: string; teamId: string; role: string; deactivated?: string };
 
-/** Whose account stands in the way of an invitation, where this reader can act on it. */
+/** The account that blocks an invitation, if the reader may add or reactivate it. */
 function accountOf({ code, fields, detail }: ApiError, asked: Known): Known | undefined {
   if (code !== "conflict" || !fields.email) return undefined;
   const id = typeof detail === "object" && detail !== null && "deactivated" in detail ? detail.deactivated : undefined;

@@ -15,7 +15,7 @@ const PasswordLinkDialog = lazy(() => import("./password-link.tsx"));
 
 type Deed = "admin" | "keep" | "unlink" | "password" | "deactivate";
 
-/** Make an admin, take that back, remove the link to the provider, give a link for a new password, close the account, open it again. */
+/** An admin's actions on an account: admin rights, provider link, password link, deactivation. */
 export function PersonActions({ person }: { person: UserView }) {
   const router = useRouter();
   const toast = useToast();
@@ -89,7 +89,7 @@ export function PersonActions({ person }: { person: UserView }) {
       <Confirm
         {...place("unlink")}
         title={`Remove ${person.name}'s link to the identity provider?`}
-        loses={`For a person whom the provider knows by a new subject, as after the provider was replaced. The next sign-in that the provider verifies for ${person.email} gets this account. That sign-in ends open sessions and access tokens. Teams, workspaces and files stay.`}
+        loses={`Use this when the provider has a new subject for this person, for example after a new app registration. The next sign-in with the verified e-mail ${person.email} is linked to this account. It ends all sign-in sessions and access tokens. Teams, workspaces and files stay.`}
         confirmLabel="Remove link"
         pendingLabel="Removing"
         act={() => call("DELETE", "oidc-link", `${person.name} is linked again at the next sign-in.`)}

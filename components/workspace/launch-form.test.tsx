@@ -42,24 +42,24 @@ function launch(types: LaunchTeam["types"], gpuType?: string) {
   return { ...shown, choice: screen.getByLabelText<HTMLSelectElement>("GPU type") };
 }
 
-it("begins with a type that the team may borrow and of which a GPU is up", async () => {
+it("begins with a type with a limit and a GPU online", async () => {
   const { choice, person, calls } = launch([
     aType("a100", 0, 2000),
     aType("sofft", 1000, 0),
     aType("soft", 1000, 1000),
   ]);
   expect(choice.value).toBe("soft");
-  expect([...choice.options].map(({ text }) => text)).toEqual(["a100 (limit 0)", "sofft (no GPU is up)", "soft"]);
+  expect([...choice.options].map(({ text }) => text)).toEqual(["a100 (limit 0)", "sofft (no GPU online)", "soft"]);
   await person.click(button("Launch"));
   expect(calls).toMatchObject([{ path: "/workspaces", body: { gpuType: "soft" } }]);
 });
 
-it("begins with none where nothing can be borrowed, and takes what the person or a link chooses", async () => {
+it("begins without a type if none is available, and accepts an explicit choice", async () => {
   const types = [aType("a100", 0, 2000), aType("sofft", 1000, 0)];
   const { choice, person, calls } = launch(types);
-  expect(choice.selectedOptions[0]?.text).toBe("None that can be borrowed now");
+  expect(choice.selectedOptions[0]?.text).toBe("No type available now");
   await person.selectOptions(choice, "sofft");
-  expect(screen.getByText("no device of type sofft is up")).toBeTruthy();
+  expect(screen.getByText("no GPU of type sofft is online")).toBeTruthy();
   await person.click(button("Launch"));
   expect(calls).toMatchObject([{ path: "/workspaces", body: { gpuType: "sofft" } }]);
 });

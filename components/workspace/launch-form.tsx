@@ -196,11 +196,11 @@ export function LaunchForm({
             hint={gpuType === "soft" ? "The software GPU: correct, not fast; PyTorch needs a real GPU" : undefined}
             error={fields.gpuType}
           >
-            {gpuType === undefined && <option value="">None that can be borrowed now</option>}
+            {gpuType === undefined && <option value="">No type available now</option>}
             {team?.types.map((each) => (
               <option key={each.gpuType} value={each.gpuType}>
                 {each.gpuType}
-                {each.limitMilli === 0 ? " (limit 0)" : each.capacityMilli === 0 ? " (no GPU is up)" : ""}
+                {each.limitMilli === 0 ? " (limit 0)" : each.capacityMilli === 0 ? " (no GPU online)" : ""}
               </option>
             ))}
           </Select>
@@ -243,7 +243,7 @@ export function LaunchForm({
             {type ? (
               <FreeNow type={type} wanted={part ?? 0} />
             ) : (
-              <p>{team?.types.length ? "No GPU that the team may borrow is up" : `${NO_QUOTA}. ${NO_QUOTA_STEP}`}</p>
+              <p>{team?.types.length ? "No GPU of the team's types is online" : `${NO_QUOTA}. ${NO_QUOTA_STEP}`}</p>
             )}
           </div>
           {type && gpuPolicy !== "never" && (
@@ -296,8 +296,8 @@ export function LaunchForm({
 }
 
 /**
- * What was chosen, as long as the team has it; else the first type of which the team may borrow and a GPU is up. Another
- * one is only somebody's own choice: a workspace would wait for it for good.
+ * The chosen type while the team has it, else the first type with a limit above 0 and a GPU online. Other types need an
+ * explicit choice: their workspaces would wait indefinitely.
  */
 function chosenType(types: readonly TeamType[], wanted: string | undefined): TeamType | undefined {
   const chosen = types.find(({ gpuType }) => gpuType === wanted);
@@ -339,7 +339,7 @@ function HourCost({ type, milli, currency }: { type: TeamType; milli: number | u
 }
 
 function FreeNow({ type, wanted }: { type: TeamType; wanted: number }) {
-  if (type.capacityMilli === 0) return <State tone="bad">no device of type {type.gpuType} is up</State>;
+  if (type.capacityMilli === 0) return <State tone="bad">no GPU of type {type.gpuType} is online</State>;
   if (type.atOnceMilli <= 0) return <State tone="warn">0.0 {type.gpuType}: %gpu attach would wait</State>;
   return (
     <>

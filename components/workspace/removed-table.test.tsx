@@ -19,7 +19,7 @@ const removed = {
   filesKeptUntil: new Date(Date.now() + 6 * 86_400_000 + 60_000).toISOString(),
 };
 
-it("says how long files are kept, and restores under another name where the old one is in use", async () => {
+it("says how long files are kept, and restores under another name if the old one is in use", async () => {
   const taken = new Refusal("conflict", 'name: Its owner has a workspace named "analysis" already.');
   const { person, calls } = show(<RemovedTable workspaces={[removed]} withOwner />, ({ body }) =>
     (body as { name: string }).name === "analysis" ? taken : aWorkspace({ name: "analysis 2" }),

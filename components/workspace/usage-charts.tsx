@@ -27,7 +27,7 @@ export function UsageCharts({
   /** The figures as a file. */
   csv: string;
   zone: string;
-  /** What the workspace runs with; null: its launcher's own limit. */
+  /** The size of the workspace; null: the launcher's own limit. */
   size: WorkspaceView["size"];
 }) {
   const given = size && (size.runsWith ?? size);

@@ -42,7 +42,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal
 const onRestart = (reason: string) => console.log(`  !  ${reason}; starting it again`);
 
 try {
-  // First: nothing is built for an installation with a wrong setting, or whose ports are taken.
+  // First, so that a wrong setting or an occupied port fails before any build.
   readEnv();
   const held = await holdChosenPorts(stateDir);
   if (process.argv.includes("--demo")) await showDemo({ root, stateDir, ends, onRestart, ...held });

@@ -6,7 +6,7 @@ import { lockInstallation } from "#scripts/start/lock.ts";
 import { reserveFile } from "#server/disk.ts";
 
 /**
- * Throws where another `npm start` runs, without a change to its reserve. On a full disk the reserve gives the start its
+ * Throws if another `npm start` runs, without touching its reserve. On a full disk, the start releases the reserve for
  * space. Returns the function that gives the directory back.
  */
 export async function takeStateDir(stateDir: string, options: ReserveOptions): Promise<() => Promise<void>> {

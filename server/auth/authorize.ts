@@ -67,7 +67,7 @@ const rules = {
   "user.set-admin": adminBySession,
   /** Whoever has the link signs in as that person. */
   "user.create-password-link": adminBySession,
-  /** Whom the provider vouches for by that e-mail comes into the account. */
+  /** The next sign-in with the verified e-mail takes over the account. */
   "user.unlink-oidc": adminBySession,
   /** One's own, by the current one: a token that got lost guesses no passwords. */
   "user.change-password": bySession,
@@ -76,7 +76,7 @@ const rules = {
   "user.invite": teamLeadOrAdmin,
   /** The invitation's code is the authority. */
   "user.accept-invite": anyone,
-  /** The code again, and that it is for the own e-mail. */
+  /** The code is the authority, for the principal's own e-mail only. */
   "user.join-by-invite": bySession,
   "user.open-sample": adminBySession,
   /** The admin's one-time code is the authority. */
@@ -160,7 +160,7 @@ const rules = {
   "workspace.run-code": user(
     (p, r) => p.sessionId !== undefined && ((isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   ),
-  /** Name, settings, variables, and who collaborates. */
+  /** Name, settings, variables and collaborators. */
   "workspace.change": owner,
   /** Who may take a collaborator out again; nobody but the owner invites one. */
   "workspace.unshare": ownerLeadOrAdmin,

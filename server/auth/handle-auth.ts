@@ -61,7 +61,7 @@ function withStatus(answer: Response, error: SluiceError): Response {
   return new Response(answer.body, { status: httpStatus(error.code), headers });
 }
 
-/** Leads the browser to the sign-in page with the reference under which the audit has what failed at the provider. */
+/** Redirects to the sign-in page with the reference of the audit entry about the provider's failure. */
 async function withReference(ctx: Context, answer: Response, error: unknown): Promise<Response> {
   const { code, reason, said } = providerFailure(error);
   const { SLUICE_OIDC_ISSUER: issuer = "" } = env();
@@ -72,7 +72,7 @@ async function withReference(ctx: Context, answer: Response, error: unknown): Pr
     headers.set("location", page);
     return new Response(null, { status: answer.status, headers });
   }
-  // What next-auth's part in the browser asks for: it follows the address.
+  // next-auth's browser client expects JSON and follows `url`.
   headers.delete("content-length");
   headers.set("content-type", "application/json");
   return new Response(JSON.stringify({ url: page }), { status: answer.status, headers });

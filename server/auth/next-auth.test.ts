@@ -266,7 +266,7 @@ describe("through the OIDC provider", () => {
 
 const saying = (text: string): unknown => expect.stringContaining(text);
 
-/** What an admin finds of a refused sign-in under the reference at the end of an address. */
+/** The audit entry of a refused sign-in, by the reference at the end of an address. */
 async function refusalAt(address: string): Promise<Record<string, unknown>> {
   const reference = new URL(address).searchParams.get("reference") ?? "";
   expect(reference).toMatch(/^[0-9a-f]{8}$/);
@@ -276,7 +276,7 @@ async function refusalAt(address: string): Promise<Record<string, unknown>> {
   return events[0]?.detail ?? {};
 }
 
-describe("through a provider that is not by the book", () => {
+describe("through a provider that deviates from the standard", () => {
   const trusting = async (run: () => Promise<void>) => {
     process.env.SLUICE_OIDC_TRUST_EMAIL = "1";
     resetEnv();
@@ -288,14 +288,14 @@ describe("through a provider that is not by the book", () => {
     }
   };
 
-  it("takes the word true for true", async () => {
+  it("accepts the text true as true", async () => {
     accounts.set("word", { email: person.email, email_verified: "true" });
     const browser = new Visitor();
     await browser.signInWithOidc("word");
     expect(await browser.principal()).toMatchObject({ userId: person.id });
   });
 
-  it("takes an e-mail without email_verified for verified only when it is told to, and never a false one", async () => {
+  it("trusts an e-mail without email_verified only if configured, and never with email_verified false", async () => {
     accounts.set("entra", { email: person.email });
     expect(await refusalAt(await new Visitor().signInWithOidc("entra"))).toMatchObject({
       reason: saying("SLUICE_OIDC_TRUST_EMAIL=1"),
@@ -336,7 +336,7 @@ describe("through a provider that is not by the book", () => {
     }
   });
 
-  it("does without a name", async () => {
+  it("accepts a missing name", async () => {
     accounts.set("nameless", { email: person.email, email_verified: true, name: null });
     const browser = new Visitor();
     await browser.signInWithOidc("nameless");
@@ -358,7 +358,7 @@ describe("through a provider that is not by the book", () => {
     expect(await browser.principal()).toMatchObject({ teams: { [plain]: "member", [nested]: "lead" } });
   });
 
-  it("allows for a clock that is a minute ahead, and names one that is further off", async () => {
+  it("tolerates a clock one minute ahead, and reports a larger skew", async () => {
     const ahead = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
     accounts.set("early", { email: person.email, email_verified: true, nbf: ahead(60) });
     const browser = new Visitor();
@@ -370,7 +370,7 @@ describe("through a provider that is not by the book", () => {
     expect(JSON.stringify(refused)).not.toMatch(/eyJ/);
   });
 
-  it("names the reason when the client's secret is wrong, and tells no secret", async () => {
+  it("reports a wrong client secret without showing it", async () => {
     process.env.SLUICE_OIDC_CLIENT_SECRET = "another-secret-of-the-client";
     resetEnv();
     try {
@@ -383,7 +383,7 @@ describe("through a provider that is not by the book", () => {
     }
   });
 
-  it("names who has no access, and whose account belongs to another subject, until an admin removes the link", async () => {
+  it("reports missing access, and an account of another subject until an admin removes the link", async () => {
     accounts.set("stranger", { email: "somebody@example.org", email_verified: true, groups: ["cooks"] });
     expect(await refusalAt(await new Visitor().signInWithOidc("stranger"))).toMatchObject({
       reason: saying("none of the person's groups gives access"),
@@ -403,7 +403,7 @@ describe("through a provider that is not by the book", () => {
     expect(await new Visitor().signInWithOidc("old")).toContain("error=AccessDenied");
   });
 
-  it("fills the audit with twenty refusals of one address in a quarter of an hour at most", async () => {
+  it("audits at most twenty refusals of one address in a quarter of an hour", async () => {
     await test.db.delete(signInFailures);
     const before = await test.db.$count(auditEvents, eq(auditEvents.action, "session.refuse"));
     for (let tried = 0; tried < 25; tried++) {

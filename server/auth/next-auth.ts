@@ -26,22 +26,22 @@ const PROVIDER_ANSWER = { maxBytes: 1024 * 1024, timeoutMs: 10_000 };
 
 const hostCookie = (name: string) => ({ name: `__Host-sluice-${name}`, options: cookieOptions });
 
-/** What next-auth's answer leaves out. */
+/** Errors that next-auth's response does not carry. */
 export type Heard = {
-  /** Why a password was not taken, where that is more than being wrong. */
+  /** Why a password sign-in was refused, other than for a wrong password. */
   onRefused: (error: SluiceError) => void;
   /** What failed between the portal and the identity provider. */
   onProviderFailure: (error: unknown) => void;
 };
 
-/** The context of a request to sign in: nobody is anybody yet. */
+/** The context of a sign-in request, before authentication. */
 export function signInContext(request: Request): Context {
   // Not the client's: the reference of a refused sign-in is its beginning.
   const traceId = newTraceId();
   return { ...systemContext(database().db, { traceId }), address: clientAddress(request.headers) ?? undefined };
 }
 
-/** Where somebody who was refused reads why; `reference` leads an admin to more. */
+/** The sign-in page with the reason of a refusal. `reference` finds the details in the audit. */
 export function signInPage(error: string, reference: string): string {
   return `/sign-in?${new URLSearchParams({ error, reference })}`;
 }
@@ -49,7 +49,7 @@ export function signInPage(error: string, reference: string): string {
 /** The options for one request. */
 export async function authOptions(ctx: Context, request: Request, heard: Heard): Promise<AuthOptions> {
   const { address } = ctx;
-  /** Whom the ID token of this request stands for, once `signIn` has found out. */
+  /** The account of this request's ID token, set by `signIn`. */
   let identifiedUserId: string | undefined;
   const userAgent = request.headers.get("user-agent");
   return {
@@ -151,7 +151,7 @@ function publicError(ctx: Context, thrown: unknown): Error {
   return new Error("Unavailable");
 }
 
-/** How far the clocks of provider and portal may be apart: next-auth's own 10 s are less than clocks without NTP drift. */
+/** Maximum clock skew between provider and portal. Clocks without NTP drift beyond next-auth's default of 10 s. */
 const CLOCK_SKEW_SECONDS = 120;
 
 /** next-auth sets the tolerance itself, under a symbol that its copy of openid-client does not share. */
@@ -163,9 +163,8 @@ function allowClockSkew(client: object): void {
 }
 
 /**
- * What the UserInfo endpoint says where the ID token leaves something out (OpenID Connect Core, 5.4): Okta's org server
- * sends an e-mail without `email_verified`, and groups there alone. Without an answer the ID token counts by itself, and an e-mail without
- * `email_verified` is not verified.
+ * Claims of the UserInfo endpoint when the ID token lacks some (OpenID Connect Core, 5.4): Okta's org server
+ * sends `email_verified` and groups only there. Without an answer, an e-mail without `email_verified` is not verified.
  */
 async function saidElsewhere(ctx: Context, claims: Claims, ask: () => Promise<Claims>): Promise<Claims> {
   const wanted = ["email", "email_verified", env().SLUICE_OIDC_GROUPS_CLAIM];
@@ -226,7 +225,7 @@ type Claims = Profile & { email_verified?: unknown };
 
 type Identified = { userId: string } | { refused: string };
 
-/** The person of an ID token, or the reference under which an admin finds why there is none. */
+/** The account of an ID token, or the reference of the audit entry with the reason of the refusal. */
 async function identify(ctx: Context, profile: Profile | undefined): Promise<Identified> {
   const { SLUICE_OIDC_ISSUER: issuer = "", SLUICE_OIDC_GROUPS_CLAIM, SLUICE_OIDC_TRUST_EMAIL: trustEmail } = env();
   const identity = identityOf(profile, { issuer, groupsClaim: SLUICE_OIDC_GROUPS_CLAIM, trustEmail });

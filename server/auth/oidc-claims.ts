@@ -1,4 +1,4 @@
-/** What an ID token says of a person, read as providers really write it. */
+/** Claims of an ID token, parsed tolerantly: providers deviate from the standard. */
 import { z } from "zod";
 import type { OidcIdentity } from "#server/contracts/session.ts";
 
@@ -7,7 +7,7 @@ const text = z.string().optional().catch(undefined);
 const claims = z.object({
   sub: z.string().min(1),
   email: text,
-  /** Some providers send the word instead of the value. */
+  /** Some providers send a string instead of a boolean. */
   email_verified: z
     .union([z.boolean(), z.enum(["true", "false"]).transform((word) => word === "true")])
     .optional()
@@ -16,7 +16,7 @@ const claims = z.object({
   name: text,
 });
 
-/** Providers send one group as a word, several as a list; `undefined` where they say nothing that is either. */
+/** Providers send one group as a string, several as a list. `undefined` for a missing or malformed claim. */
 const groupsClaim = z
   .union([z.string().transform((one) => [one]), z.array(z.string())])
   .optional()
@@ -25,7 +25,7 @@ const groupsClaim = z
 export type ClaimSettings = {
   issuer: string;
   groupsClaim: string;
-  /** Takes an e-mail for verified where the token does not say whether it is. */
+  /** Treats an e-mail as verified when the token has no `email_verified`. */
   trustEmail: boolean;
 };
 

@@ -11,7 +11,7 @@ import { hashSecret } from "#server/ids.ts";
 /**
  * The workspace of an `Authorization: Bearer slw_…` header, `anonymous` when it is none. A credential holds only
  * while the workspace is wanted running and its owner works in its team: one copied out of a stopped workspace opens
- * nothing, and whoever left the team or was disabled borrows nothing more. The test workspace of a proposed environment
+ * nothing, and a former or disabled member borrows nothing more. The test workspace of a proposed environment
  * acts for the team, so an admin may propose for a team of others; its credential holds while the check runs.
  */
 export async function principalFromCredential(

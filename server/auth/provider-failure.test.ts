@@ -16,7 +16,7 @@ it.each([
   expect(providerFailure({ error: new Error(message), providerId: "oidc" })).toMatchObject({ code });
 });
 
-it("keeps no value that could be a secret, and no more than a line", () => {
+it("keeps one line without possible secrets", () => {
   const state = "s".repeat(43);
   const token = `eyJ${"a".repeat(60)}.eyJ${"b".repeat(60)}.c`;
   const said = (message: string, description?: string) =>

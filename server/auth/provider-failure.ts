@@ -1,4 +1,4 @@
-/** What went wrong between the portal and the identity provider, in words for an admin and without secrets. */
+/** Failures between the portal and the identity provider, explained for admins and without secrets. */
 
 export type ProviderFailure = {
   code: "clock" | "expired" | "client" | "redirect" | "issuer" | "unreachable" | "refused" | "restart" | "unknown";
@@ -12,12 +12,12 @@ const kinds: [code: ProviderFailure["code"], shape: RegExp, reason: string][] = 
   [
     "clock",
     /not active yet|in the future/i,
-    "The token is not valid yet: the provider's clock is ahead of the portal's by more than 2 min. Set both clocks.",
+    "The token is not valid yet: the provider's clock is ahead of the portal's by more than 2 min. Synchronize both clocks.",
   ],
   [
     "expired",
     /expired/i,
-    "The token is no longer valid: the provider's clock is behind the portal's. Set both clocks.",
+    "The token is no longer valid: the provider's clock is behind the portal's. Synchronize both clocks.",
   ],
   [
     "client",
@@ -32,7 +32,7 @@ const kinds: [code: ProviderFailure["code"], shape: RegExp, reason: string][] = 
   [
     "issuer",
     /unexpected iss|iss mismatch|issuer/i,
-    "The provider calls itself by another issuer. Set SLUICE_OIDC_ISSUER to the issuer in its discovery document.",
+    "The provider names a different issuer. Set SLUICE_OIDC_ISSUER to the issuer in its discovery document.",
   ],
   [
     "restart",
@@ -47,7 +47,7 @@ const kinds: [code: ProviderFailure["code"], shape: RegExp, reason: string][] = 
   [
     "unreachable",
     /ECONN|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ETIMEDOUT|timed? ?out|socket|certificate|self[- ]signed|expected 200 OK|too large/i,
-    "The portal gets no good answer from the provider. Check SLUICE_OIDC_ISSUER, the network and the authorities that the portal trusts.",
+    "The portal gets no valid answer from the provider. Check SLUICE_OIDC_ISSUER, the network and the certificate authorities that the portal trusts.",
   ],
 ];
 
@@ -64,7 +64,7 @@ export function providerFailure(error: unknown): ProviderFailure {
   return { code, reason, said };
 }
 
-/** next-auth hands errors over alone or as `{ error }`; a provider's own description stands beside them. */
+/** next-auth passes an error itself or `{ error }`, with the provider's description as `error_description`. */
 function messageOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message;
   if (typeof thrown !== "object" || thrown === null) return "";

@@ -104,7 +104,7 @@ export async function startProvider({
 }: {
   redirectUri: string;
   accounts: Accounts;
-  /** Its ID token names the subject alone; the rest is at its UserInfo endpoint. */
+  /** The ID token has the subject only; the UserInfo endpoint has the other claims. */
   thin?: boolean;
 } & Place): Promise<{ server: Server; origin: string }> {
   const handlers: { handle?: (request: IncomingMessage, response: ServerResponse) => void } = {};

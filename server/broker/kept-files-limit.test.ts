@@ -57,7 +57,7 @@ it("counts files that cannot be measured as the limit, and files of launchers th
   expect(await measure({ id: "b", launcher: "kubernetes", filesKeptUntil: new Date(1) })).toBe(0);
 });
 
-it("gives up the oldest files when the limit has become lower", async () => {
+it("gives up the oldest files after the limit is lowered", async () => {
   for (const name of ["first", "second", "third"]) {
     const { id } = await makeWorkspace(world, { owner: world.member, name, running: false });
     await remove(world.member.ctx, { id });

@@ -12,7 +12,7 @@ const EVERY_MS = 60_000;
 /** A measurement that failed is made again after this time. */
 const AGAIN_MS = 3_600_000;
 const GIB = 1024 ** 3;
-/** Sizes that are remembered; the oldest are forgotten. */
+/** Maximum cached sizes; the oldest are evicted. */
 const MOST_KNOWN = 10_000;
 
 type Work = { launchers: ReadonlyMap<string, Launcher>; log: Logger };

@@ -37,7 +37,7 @@ export const listAuditInput = z.strictObject({
   actorId: z.string().max(60).optional(),
   /** Words, each in the name, the e-mail or the id of who did it. */
   who: searchText.optional(),
-  /** Words, each in the name or the id of what it was done to; of a refused sign-in, in its reference or e-mail. */
+  /** Words to match in the name or id of the subject; for refused sign-ins, in the reference or e-mail. */
   what: searchText.optional(),
   /** Not before, and before this time. */
   from: instant.optional(),

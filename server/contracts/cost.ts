@@ -67,7 +67,7 @@ export const costReport = z.strictObject({
       cents: z.int(),
     }),
   ),
-  /** Types in the pool that have no price: in the lines with their hours, in no sum of money. */
+  /** Types in the pool without a price. Their hours are in `lines` but not in `cents`. */
   unpriced: z.array(z.string()),
   lines: z.array(costLine),
   cents: z.int(),
@@ -104,9 +104,9 @@ export const costRow = z.strictObject({
   /** Free, draining or lost time. */
   nobody: z.boolean(),
   hours: z.number(),
-  /** Of them those of types without a price. */
+  /** The part of `hours` for types without a price. */
   unpricedHours: z.number(),
-  /** Of what has a price; null: nothing of it has. */
+  /** Cost of the priced hours; null: no hour has a price. */
   cents: z.int().nullable(),
 });
 export type CostRow = z.infer<typeof costRow>;

@@ -15,17 +15,17 @@ export const joinToken = z.strictObject({
   /** One-time, shown once. */
   token: z.string(),
   expiresAt: z.iso.datetime(),
-  /** The line to paste on the GPU host. */
+  /** The command to run on the GPU host. */
   command: z.string(),
-  /** Whether the line downloads gpud; else it is there already, or is built there. */
+  /** Whether the command downloads gpud. If not, gpud must be present or built on the host. */
   downloads: z.boolean(),
-  /** Why the line works on this machine alone, and what to do; null: other hosts may reach its addresses. */
+  /** Why the command works on this machine only, and what to do. null: other hosts may reach its addresses. */
   warning: z.string().nullable(),
 });
 export type JoinToken = z.infer<typeof joinToken>;
 
 export const installInput = z.strictObject({
-  /** `script`: what installs it; `gpud`: the program, of which the script knows the checksum. */
+  /** `script`: the install script; `gpud`: the program. The script has the checksum of the program. */
   file: z.enum(["script", "gpud"]),
 });
 export type InstallInput = z.infer<typeof installInput>;
@@ -147,7 +147,7 @@ export const leaseListItem = z.strictObject({
   grantedAt: z.iso.datetime(),
   claimedAt: z.iso.datetime().nullable(),
   expiresAt: z.iso.datetime(),
-  /** When it reaches its idle limit unless its GPU works before; null: it has ended, or its server cannot tell. */
+  /** When it reaches its idle limit if its GPU stays idle. null: it has ended, or the time is unknown. */
   idleEndsAt: z.iso.datetime().nullable(),
   /** When it will be taken back, for another team or with its server; null: it will not. */
   releaseAt: z.iso.datetime().nullable(),
@@ -259,7 +259,7 @@ export const queueEntry = z.strictObject({
   waitingSince: z.iso.datetime(),
   /** Estimate until the grant; null: there is no basis for one, or it stands far back in a long queue. */
   likelySeconds: z.number().nullable(),
-  /** Where `likelySeconds` is a time limit of a lease that works now: until its idle limit; null elsewhere. */
+  /** Seconds until the idle limit, if `likelySeconds` is the time limit of a busy lease; else null. */
   soonestSeconds: z.number().nullable(),
 });
 export type QueueEntry = z.infer<typeof queueEntry>;

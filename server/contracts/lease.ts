@@ -165,7 +165,7 @@ export const leaseRequestAnswer = z.discriminatedUnion("state", [
     waitedSeconds: z.number(),
     /** Estimate until the grant, when there is a basis for one. */
     likelySeconds: z.number().optional(),
-    /** Where `likelySeconds` is a time limit of a lease that works now: until its idle limit, should it work no more. */
+    /** If `likelySeconds` is the time limit of a busy lease: seconds until its idle limit if it is idle from now. */
     soonestSeconds: z.number().optional(),
   }),
   z.strictObject({
@@ -199,7 +199,7 @@ export const leaseExplanation = z.strictObject({
   estimate: z
     .strictObject({
       ...{ likelySeconds: z.int(), lowSeconds: z.int(), highSeconds: z.int(), basis: z.string() },
-      /** Where `likelySeconds` is a time limit of a lease that works now: until its idle limit; null elsewhere. */
+      /** Seconds until the idle limit, if `likelySeconds` is the time limit of a busy lease; else null. */
       soonestSeconds: z.int().nullable(),
     })
     .nullable(),

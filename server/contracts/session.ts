@@ -25,8 +25,8 @@ export const glance = z.strictObject({
   /** When it was read. */
   at: instant,
   /**
-   * `expiresAt` is the time limit, `idleEndsAt` the idle limit (null: nobody can tell); `releaseAt`: when it is taken back,
-   * null where it is not.
+   * `expiresAt` is the time limit, `idleEndsAt` the idle limit (null: unknown), `releaseAt` the time of its reclaim
+   * (null: none is due).
    */
   leases: z.array(
     z.strictObject({
@@ -75,7 +75,7 @@ export const oidcIdentity = z.strictObject({
   subject: z.string().min(1),
   /** As the provider writes it. */
   email: z.string().optional(),
-  /** Left out: the provider does not say. */
+  /** Absent: the provider sends no `email_verified`. */
   emailVerified: z.boolean().optional(),
   /** What they are called there, for an account that is made now. */
   name: z.string().optional(),

@@ -200,7 +200,7 @@ export const repetition = z.strictObject({
   /** The last day on which one may begin, by the zone's clocks. */
   until: z.iso.date("A date is needed, e.g. 2027-02-28."),
   /** Whose clocks show the same times of day every week, by its IANA name. */
-  timeZone: zoneName("The name of a time zone is needed, e.g. Europe/Berlin; an offset has no daylight saving time."),
+  timeZone: zoneName("Enter an IANA time zone, e.g. Europe/Berlin. An offset such as +02:00 is not accepted."),
 });
 export type Repetition = z.infer<typeof repetition>;
 export const createReservationInput = z

@@ -17,7 +17,7 @@ export const quotaView = z.strictObject({
   /** What is guaranteed now: less while servers are away, more with a calendar or a reservation. */
   guaranteedNowMilli: milli,
   limitMilli: milli,
-  /** Approved increases that hold now, on top of guarantee and limit; the first to end comes first. */
+  /** Approved increases in effect now, on top of guarantee and limit, sorted by end. */
   increases: z.array(z.strictObject({ guaranteedMilli: milli, limitMilli: milli, endsAt: instant })),
   weight: z.int(),
   priority: z.int(),

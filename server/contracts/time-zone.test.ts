@@ -3,7 +3,7 @@ import { clockIn, instantIn, offsetLabel, weeksAfter, zoneNamed } from "./time-z
 import { zoneName } from "./zone-name.ts";
 
 describe("a time zone", () => {
-  it("is named as IANA spells it, and no offset", () => {
+  it("has the spelling of IANA, and is never an offset", () => {
     expect(["europe/berlin", "EUROPE/BERLIN", "Europe/Berlin", "utc"].map(zoneNamed)).toEqual([
       ...["Europe/Berlin", "Europe/Berlin", "Europe/Berlin", "UTC"],
     ]);

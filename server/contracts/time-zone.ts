@@ -2,8 +2,8 @@
 import { remembered } from "./remembered.ts";
 
 /**
- * The name of a time zone that is known here, in its usual spelling: `europe/berlin` is `Europe/Berlin`. Undefined for
- * what names none, and for an offset such as `+02:00`: it has no daylight saving time, which a place may have.
+ * The canonical spelling of an IANA time zone: `europe/berlin` gives `Europe/Berlin`. Undefined for an unknown name,
+ * and for an offset such as `+02:00`, which has no daylight saving time.
  */
 export function zoneNamed(typed: string): string | undefined {
   if (!/^[A-Za-z]/.test(typed)) return undefined;

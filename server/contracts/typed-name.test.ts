@@ -22,25 +22,25 @@ describe.each([
     },
   );
 
-  it("is composed before it is checked and kept, as two spellings look the same", () => {
+  it("is composed before validation, because two spellings look the same", () => {
     const typed = "  U\u0308bung ";
     expect(schema.parse(typed)).toBe("Übung");
     expect(schema.parse("e\u0301".repeat(40))).toHaveLength(40);
   });
 
-  it("holds no end of a line and no control character", () => {
+  it("has no line break and no control character", () => {
     for (const character of ["\n", "\r", "\u0000", "\u001b", "\u2028", "\u202e", "\u2066"]) {
       expect(said(schema, `a${character}b`)).toMatch(/U\+[0-9A-F]{4} is not allowed/);
     }
   });
 });
 
-it("is refused with the character that is wrong", () => {
+it("is refused with the invalid character", () => {
   expect(said(workspaceName, "Bob's test")).toMatch(/may follow\. "'" \(U\+0027\) is not allowed\.$/);
   expect(said(workspaceName, "pb (2)")).toContain('"(" (U+0028) is not allowed.');
   expect(said(workspaceName, "-x")).toContain('"-" (U+002D) is not allowed at the start.');
   expect(said(workspaceName, "a\u200bb")).toContain("U+200B is not allowed.");
-  // A joiner stands between letters alone.
+  // A joiner is allowed between letters only.
   expect(said(workspaceName, "a\u200d")).toContain("U+200D");
   expect(said(sizeName, "a😀")).toContain('"😀" (U+1F600) is not allowed.');
   expect(said(teamName, "Vision")).toContain('"V" (U+0056) is not allowed.');

@@ -1,12 +1,12 @@
-/** Names as people type them, in every script: what they may hold, and the sentence that names a wrong character. */
+/** Names typed by people, in every script: allowed characters, and an error that names the first invalid one. */
 import { z } from "zod";
 
-/** What a name may hold, one character at a time. `more` may follow the first character, `first` begins it as well. */
+/** Allowed characters of a name. `first`: at every position; `more`: only after the first character. */
 type Alphabet = { first: string; more: string };
 
 /**
- * Letters of every script with their combining marks, without which Hindi and Thai have no words; joiners stand between
- * letters alone, as Persian and Sinhala write them.
+ * Letters of every script with their combining marks, which Hindi and Thai need. Joiners, which Persian and Sinhala
+ * need, are allowed between letters only.
  */
 const LETTERS: Alphabet = { first: "\\p{L}\\p{N}", more: "\\p{M}" };
 const JOINER = "(?<=[\\p{L}\\p{M}])[\\u200c\\u200d](?=\\p{L})";
@@ -24,7 +24,7 @@ export function typedName({ max, also, sentence }: { max: number; also: string; 
     .regex(pattern, { error: ({ input }) => refusal(input, sentence, { first, more: `${more}${also}` }) });
 }
 
-/** A word that becomes a part of paths and addresses: lower-case ASCII letters, digits, and `also` after the first. */
+/** A name that becomes a part of paths and addresses: lower-case ASCII letters, digits, and `also` after the first. */
 export function typedWord({ max, also, sentence }: { max: number; also: string; sentence: string }) {
   const first = "a-z0-9";
   return z
@@ -47,14 +47,14 @@ export function refusal(input: unknown, sentence: string, { first, more }: Alpha
   return `${sentence} ${spelled(wrong)} is not allowed${at === 0 && follows.test(wrong) ? " at the start" : ""}.`;
 }
 
-/** A character as a reader finds it again: itself where it shows, and its code point. */
+/** A character as it appears in an error: the visible character, if any, and its code point. */
 function spelled(character: string): string {
   const point = `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
   if (/[\p{C}\p{Z}]/u.test(character)) return point;
   return /\p{M}/u.test(character) ? `"◌${character}" (${point})` : `"${character}" (${point})`;
 }
 
-/** What breaks a line, is not seen, or turns the direction of what is beside it. */
+/** Control characters, line breaks, and bidirectional overrides. */
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 
 /** One line of text in every script, such as a person's name. Composed (NFC) before it is checked. */
@@ -71,5 +71,5 @@ export function typedLine({ max, needed }: { max: number; needed: string }) {
     });
 }
 
-/** Text of a machine as one line: what `typedLine` refuses becomes a space. */
+/** Text of another program as one line: characters that `typedLine` refuses become spaces. */
 export const asLine = (text: string): string => text.replace(new RegExp(CONTROL, "gu"), " ").trim();

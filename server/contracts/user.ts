@@ -85,7 +85,7 @@ export const inviteView = z.strictObject({
   email: z.string(),
   teamName: z.string(),
   role: z.enum(["lead", "member"]),
-  /** Somebody here has this e-mail, and joins the team once signed in. */
+  /** An account with this e-mail exists; its person signs in to join the team. */
   hasAccount: z.boolean(),
 });
 export type InviteView = z.infer<typeof inviteView>;

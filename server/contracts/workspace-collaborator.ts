@@ -26,7 +26,7 @@ export type WorkspaceCollaborators = z.infer<typeof workspaceCollaborators>;
 export const addCollaboratorInput = z.strictObject({
   id: workspaceId,
   /** The e-mail, or the name when only one person here has it. */
-  person: z.string().trim().normalize("NFC").min(1, "Whom? A name or an e-mail is needed.").max(254),
+  person: z.string().trim().normalize("NFC").min(1, "Enter a name or an e-mail.").max(254),
   role: collaboratorRole,
   version: editedVersion,
 });

@@ -170,7 +170,7 @@ export const removedWorkspace = z.strictObject({
   filesKeptUntil: instant,
 });
 export type RemovedWorkspace = z.infer<typeof removedWorkspace>;
-/** The first 200 by the end of their files. */
+/** The first 200, sorted by `filesKeptUntil`. */
 export const removedWorkspaceList = z.strictObject({ workspaces: z.array(removedWorkspace), total: z.int() });
 export type RemovedWorkspaceList = z.infer<typeof removedWorkspaceList>;
 

@@ -57,7 +57,7 @@ it.each<[string, Buffer]>([
   clearInterval(timer);
   expect(performance.now() - began).toBeGreaterThan(OPENING_MS - 50);
   expect(performance.now() - began).toBeLessThan(OPENING_MS + 2_000);
-  // The deadline came in the middle of the opening.
+  // The deadline passed during the opening.
   expect(sent).toBeLessThanOrEqual(opening.length === 0 ? 0 : opening.length - 1);
 });
 

@@ -25,14 +25,14 @@ it("writes once a minute for each workspace", () => {
   expect(written).toEqual(["ws-a", "ws-b", "ws-a"]);
 });
 
-it("forgets every workspace after a minute", () => {
+it("forgets each workspace after a minute", () => {
   for (let n = 0; n < 1000; n++) activity.record(`ws-${n}`);
   expect(activity.size).toBe(1000);
   vi.advanceTimersByTime(60_000);
   expect(activity.size).toBe(0);
 });
 
-it("writes again at the next request when it failed", async () => {
+it("writes again at the next request after a failure", async () => {
   fails = true;
   activity.record("ws-a");
   await vi.advanceTimersByTimeAsync(0);

@@ -1,4 +1,4 @@
-/** When people worked in which workspace, written at most once a minute for each: exact enough for idle limits. */
+/** Minimum interval between writes of a workspace's last activity, precise enough for idle limits. */
 const PAUSE_MS = 60_000;
 
 export class Activity {
@@ -10,7 +10,7 @@ export class Activity {
     this.#write = write;
   }
 
-  /** Workspaces that are remembered. */
+  /** Number of workspaces written within the last minute. */
   get size(): number {
     return this.#recent.size;
   }

@@ -384,7 +384,7 @@ describe("WebSockets", () => {
     expect(await ended).toEqual([1012, Buffer.from("")]);
   });
 
-  it("carry a message of 100 MB, and leave it with its sender while the client does not read", async () => {
+  it("carry a message of 100 MB, with backpressure while the client does not read", async () => {
     const bytes = 100_000_000;
     const open = await upgrade({ cookie, origin: ws.origin }, "/large");
     if (open.socket === undefined) throw new Error("not open");
@@ -394,7 +394,7 @@ describe("WebSockets", () => {
     expect(((await echoed)[0] as Buffer).length).toBe(bytes);
     socket.pause();
     upstream.sendToAll(Buffer.alloc(bytes, 2));
-    // What is not with the sender is in the buffers of the gateway and of four sockets.
+    // The rest is in the buffers of the gateway and of four sockets.
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     expect(upstream.buffered()).toBeGreaterThan(bytes - 20_000_000);
     const late = once(socket, "message");
@@ -516,13 +516,13 @@ describe("a session of the gateway", () => {
     open.socket?.terminate();
   });
 
-  it("is written once in ten minutes", async () => {
+  it("is written at most once in ten minutes", async () => {
     const before = await endOf();
     for (let n = 0; n < 3; n++) expect((await get("/lab", { cookie })).status).toBe(200);
     expect(await endOf()).toEqual(before);
   });
 
-  it("never lasts longer than its portal session, from the start on", async () => {
+  it("never outlasts its sign-in session", async () => {
     const end = new Date(Date.now() + 2 * HOUR_MS);
     await setPortalEnd(end);
     await setEnd(new Date(Date.now() + HOUR_MS));
@@ -554,7 +554,7 @@ describe("a session of the gateway", () => {
       });
       expect(answer.headers["x-sluice-sign-in"]).toBe(`http://localhost:3000/workspaces/${ws.id}`);
     }
-    // A page is a page: it says what to do.
+    // A page request gets a page with the next step.
     expect((await get("/lab", { cookie, accept: "text/html" })).status).toBe(401);
     await setPortalEnd(portalEnds);
     const again = await enter(world.member, ws);

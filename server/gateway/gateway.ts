@@ -254,7 +254,7 @@ function answerProblem(request: IncomingMessage, response: ServerResponse, probl
     return;
   }
   const sentence = `${problem.title}. ${problem.text}`;
-  // JupyterLab shows `message`, and breaks no line of it. Its extension of ours links the session's end to the portal.
+  // JupyterLab shows `message` without wrapping it. Our extension links an expired session to the portal.
   const isSignedOut = problem.code === "unauthenticated";
   const lines = (isSignedOut ? sentence : problem.text).replaceAll(/(?<=[.:]) /g, "\n");
   const html = (request.headers.accept ?? "").includes("text/html");

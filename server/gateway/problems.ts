@@ -41,8 +41,8 @@ export function problemOf(thrown: unknown, portalUrl: string, workspaceId: strin
 }
 
 /**
- * The answer to a request of JupyterLab's own for the API whose access has ended. JupyterLab asks for a kernel again
- * after 424 and 503, and takes every other status for the kernel's death. Undefined for any other problem.
+ * The answer to an API request of JupyterLab after its access has ended. JupyterLab retries a kernel request after 424
+ * and 503. It treats every other status as a dead kernel. Undefined for any other problem.
  */
 export function accessEnded(problem: Problem): Problem | undefined {
   if (problem.status === 403) return { ...problem, status: 424 };

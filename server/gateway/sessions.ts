@@ -11,7 +11,7 @@ import { givenRole } from "#server/services/workspace/given-role.ts";
 import { resourceOf } from "#server/services/workspace/load.ts";
 import { redeemHandover } from "#server/services/workspace/redeem-handover.ts";
 
-/** How long access lasts without a request and without an open connection; never longer than its portal session. */
+/** Lifetime of access without a request or an open connection, bounded by the sign-in session of the portal. */
 const SESSION_MS = 12 * 3_600_000;
 /** A session in use is renewed once in this time, which spares a write on every request. */
 const RENEW_MS = 600_000;
@@ -37,7 +37,7 @@ export async function enter(ctx: Context, input: { workspaceId: string; code: st
   });
 }
 
-/** When a gateway session that is used now ends. */
+/** New end of a gateway session that is in use at `now`. */
 function endOf(now: Date, portal: { expiresAt: Date }): Date {
   return new Date(Math.min(now.getTime() + SESSION_MS, portal.expiresAt.getTime()));
 }

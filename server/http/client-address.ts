@@ -32,7 +32,7 @@ function addressOf(request: Incoming, hops: number): string | null {
   return addressBehind(hops, forwarded, request.socket.remoteAddress);
 }
 
-/** The address that limits count by: one subscriber has 2^64 addresses of IPv6, so their first four groups count. */
+/** The key of rate limits: an IPv4 address, or an IPv6 /64, because one subscriber has 2^64 addresses. */
 export function networkOfClient(request: Incoming, hops: number): string | null {
   const address = addressOf(request, hops);
   if (address === null || isIP(address) !== 6) return address;
@@ -43,7 +43,7 @@ export function networkOfClient(request: Incoming, hops: number): string | null 
   return `${[...before, ...zeros, ...after].slice(0, 4).join(":")}::/64`;
 }
 
-/** Writes it into a request of Node's own server, which alone knows the socket. */
+/** Writes the client's address into a request of Node's HTTP server, because handlers cannot see the socket. */
 export function noteClientAddress(request: Incoming, hops: number): void {
   const address = addressOf(request, hops);
   if (address === null) delete request.headers[HEADER];

@@ -29,7 +29,7 @@ it("leaves no formula to a spreadsheet that cuts cells at other signs than comma
   expect(await text("3-1; x = 2, a@b.example, [1,-5]")).toBe('"3-1; x = 2, a@b.example, [1,-5]"');
 });
 
-it("leaves no formula in wide signs, which Excel reads in Japanese", async () => {
+it("escapes formulas with full-width signs, which Excel in Japanese evaluates", async () => {
   const wide = ["＝1+1", "＋1", "－1", "＠SUM(A1)", "a;＝1+1"];
   const text = await csvResponse(
     "a.csv",

@@ -3,9 +3,9 @@
 export type Cell = string | number | null;
 
 /**
- * A cell that a spreadsheet reads as text: what begins like a formula is led by an apostrophe. Also behind a semicolon,
- * a tab or the end of a line, where the cell is cut in two by a spreadsheet whose language has its lists so. The wide
- * forms of the signs count as well: Excel in Japanese reads `＝1+1` as a formula.
+ * A cell that a spreadsheet reads as text: what begins like a formula is led by an apostrophe. Also after a semicolon,
+ * a tab or a line break, which separate cells in some spreadsheet locales. The full-width forms of the signs count as
+ * well: Excel in Japanese reads `＝1+1` as a formula.
  */
 function cell(value: Cell): string {
   if (value === null) return "";

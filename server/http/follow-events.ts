@@ -8,7 +8,7 @@ import { FOLLOWED_EVERY_MS, follow } from "#server/services/workspace/follow.ts"
 
 type Input = { id: string; limit: number; after?: number; generation?: number };
 
-/** A workspace's events as they are written, from the first batch on. Who asks is checked again at each step. */
+/** A workspace's events as they are written, from the first batch on. Checks access again at each step. */
 export async function followEvents(
   ctx: Context & { request: Request },
   input: Input,

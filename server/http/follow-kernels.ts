@@ -8,7 +8,7 @@ import { list } from "#server/services/workspace-kernel/list.ts";
 /** A Jupyter server tells nobody that a kernel is busy now: while somebody looks, it is asked. */
 const EVERY_MS = 1_000;
 
-/** The kernels of a workspace, and all of them again after each change. Who asks is checked again at each step. */
+/** The kernels of a workspace, and all of them again after each change. Checks access again at each step. */
 export async function followKernels(
   ctx: Context & { request: Request },
   { id }: { id: string },

@@ -8,7 +8,7 @@ import { keptConnections } from "./kept-connections.ts";
 /** One request for each connection, on purpose. */
 const WITHOUT = ["egress/egress-proxy.ts"];
 
-it("every HTTP server of ours keeps idle connections longer than proxies do", () => {
+it("every HTTP server of Sluice keeps idle connections longer than proxies do", () => {
   const folder = path.resolve("server");
   const making = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts") && !/\.(?:test|cluster)\.ts$|testing/.test(name))

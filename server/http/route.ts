@@ -68,7 +68,7 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
       const signal = streams ? AbortSignal.any([request.signal, signedOut.signal]) : request.signal;
       const answer = await run({ ...asked, signal }, input);
       if (!isStream(answer)) return withTrace(respond(definition, answer), traceId);
-      // An open stream tells its reader that it hears every later change.
+      // An open stream promises its reader every later change.
       await live().ready();
       const stopWatching = watchSignIn(asked, () => signedOut.abort());
       return withTrace(eventStream(answer, signal, stopWatching), traceId);

@@ -18,8 +18,8 @@ type Options = {
 };
 
 /**
- * Live events as an iterable, from this call on: events that come while the reader is busy wait, each topic and id at
- * most once. Ends when `signal` aborts; a reader that stops earlier calls `return`.
+ * Live events as an iterable, from this call on. Events that arrive while the reader is busy are queued, each topic and
+ * id at most once. Ends when `signal` aborts; a reader that stops earlier calls `return`.
  */
 export function liveEvents(
   topics: readonly Signal["topic"][],

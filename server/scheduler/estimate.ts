@@ -14,8 +14,8 @@ export type Estimate = {
   low: number;
   high: number;
   /**
-   * Where `likely` is a time limit of a lease that works now: seconds until its idle limit, should it work no more. What
-   * is likely is then one of the two, and no page tells one of them alone.
+   * If `likely` is the time limit of a busy lease: seconds until its idle limit, if it is idle from now. Pages then
+   * show both times.
    */
   soonest?: number;
   basis: "room is being made" | "the calendar" | "end times and idle limits" | "the rate at which leases end";
@@ -170,7 +170,7 @@ function bounded(at: number, world: World, steps: number): Estimate {
   };
 }
 
-/** Seconds until the idle limit of the lease that ends at `at`; undefined where its idle limit is what ends it. */
+/** Seconds until the idle limit of the lease that ends at `at`; undefined if that end is its idle limit. */
 function soonestIdleEnd(at: number, world: World): number | undefined {
   let soonest: number | undefined;
   for (const holding of world.holdings) {

@@ -338,7 +338,7 @@ describe("the estimate", () => {
     expect(estimateWait("two", at)).toBe(120);
   });
 
-  test("tells both limits of a lease that works, and its idle limit alone once it is idle", () => {
+  test("estimates both limits of a busy lease, and only the idle limit of an idle one", () => {
     const told = (lastWorkAt: number) => {
       const now = 10_000_000;
       const holdings = [holding("a", "0", 1000, { expiresAt: now + 14_400_000, lastWorkAt })];

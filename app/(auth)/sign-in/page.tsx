@@ -58,6 +58,6 @@ function refusal(error: string, provider: string, reference = ""): string {
   if (error === "Unavailable") return "The portal cannot sign anybody in just now. Try again in a few seconds.";
   const ask = /^[0-9a-f]{8}$/.test(reference) ? `give an admin the reference ${reference}` : "ask an admin";
   if (error === "AccessDenied")
-    return `${provider} confirmed who you are, but you have no access here. To get in, ${ask}.`;
+    return `${provider} confirmed your identity, but you have no access here. To get in, ${ask}.`;
   return `Signing in with ${provider} failed. Try again, or ${ask}.`;
 }

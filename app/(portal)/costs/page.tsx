@@ -23,7 +23,7 @@ export const metadata = { title: "Costs" };
 
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 const PAGE = 100;
-/** The table below has all of them. */
+/** Maximum bars. The table below lists every row. */
 const BARS = 8;
 
 /** A month's hardware, split to whoever held it; what nobody held stands in lines of its own. */
@@ -75,12 +75,12 @@ export default async function CostsPage({ searchParams }: Props) {
       />
       {isAdmin && costs.unpriced.length > 0 && (
         <p className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">
-          No price: {costs.unpriced.join(", ")}. Their hours are listed, and are in no sum of money.
+          No price: {costs.unpriced.join(", ")}. Their hours are listed but not part of any total.
         </p>
       )}
       <Section
         title="Hardware"
-        detail={team ? "As far as the team held it" : "The lines below sum to it"}
+        detail={team ? "The share of the team" : "The total of the rows below"}
         actions={mayClose && <CloseMonth month={month} total={formatMoney(costs.cents, costs.currency)} />}
       >
         <TypeCards costs={costs} mayPrice={isAdmin && costs.closed === null && team === undefined} />

@@ -56,7 +56,7 @@ export default async function GpuAuditPage({ searchParams }: Props) {
       />
       {waste.unpriced.length > 0 && (
         <p className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">
-          No price: {waste.unpriced.join(", ")}. Their hours are counted, and are in no sum of money.
+          No price: {waste.unpriced.join(", ")}. Their hours are counted but not part of any total.
         </p>
       )}
       <Figures>

@@ -120,7 +120,7 @@ export default async function PoolPage({ searchParams }: Props) {
           />
         </>
       )}
-      {/* What was free is told to admins alone. */}
+      {/* Only admins may read free capacity. */}
       {isAdmin && <PoolUse />}
       <Section
         title="Queue"

@@ -97,7 +97,7 @@ export default async function WorkspacesPage({ searchParams }: Props) {
           <RemovedTable workspaces={removed.workspaces} withOwner={answersForOthers} />
           {removed.total > removed.workspaces.length && (
             <p className="mt-2 text-sm text-ink-2">
-              {removed.workspaces.length} of {removed.total}, those whose files are deleted first.
+              Showing {removed.workspaces.length} of {removed.total}, earliest deletion first.
             </p>
           )}
         </Section>

@@ -114,5 +114,5 @@ def ensure_owner(kind="process", kernel_id=None, label=None):
 
 
 def own_kernel():
-    """Jupyter's id of the kernel that this process is, or None."""
+    """Jupyter's kernel id of this process, or None."""
     return _kernel

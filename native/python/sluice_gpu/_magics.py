@@ -289,7 +289,7 @@ class GpuMagics(Magics):
 
     def before_cell(self, info):
         """A trace counts one cell at a time; `%gpu` itself is no cell to be looked at."""
-        # Of a failure that was shown outside of a cell.
+        # Discard a failure that was shown outside of a cell.
         self._failed_call = None
         if not self._inside_cell_magic and not info.raw_cell.lstrip().startswith("%gpu"):
             self.tracer.cell_begins()
@@ -299,13 +299,13 @@ class GpuMagics(Magics):
         if self._inside_cell_magic:
             return
         self.tracer.cell_ends()
-        # Asked after every cell, so that a failure that the code has handled is not told at a later one.
+        # Ask after every cell, so that a failure that the code has handled is not reported by a later cell.
         sentence, self._failed_call = self._failed_call or self._ask_failed_call(), None
         if sentence and not result.success:
             print(sentence, file=sys.stderr, flush=True)
 
     def _ask_failed_call(self):
-        """The sentence of a CUDA call that has failed for want of a GPU since the last time, or None."""
+        """The message of a CUDA call that failed without a GPU since the last query, or None."""
         try:
             answer = _client.request("message")
         except Exception:  # noqa: BLE001 - whatever is wrong with the client, cells go on
@@ -316,7 +316,7 @@ class GpuMagics(Magics):
         return _text.failed_call(message, answer.get("kind", "lease")) if message else None
 
     def show_failure(self, etype, value, lines):
-        """Shows an exception. Where no GPU was attached, the frames inside libraries say nothing: they are folded."""
+        """Show an exception. Fold the frames inside libraries if the cause is that no GPU is attached."""
         self._failed_call = self._ask_failed_call()
         without_gpu = (self._failed_call or "").startswith("NoGpuAttached")
         self.show_in_full(etype, value, _text.folded(lines) if without_gpu else lines)

@@ -1,5 +1,5 @@
-"""What a workspace's programs tell its own server, by files in the runtime folder: that something about their GPU has
-changed, and for what they wait. The server looks at the folder several times a second, the broker only now and then.
+"""Notes from a workspace's processes to its Jupyter server, as files in the runtime folder: changes of a lease, and
+waiting requests. The server checks the folder several times a second, and asks the broker far less often.
 """
 
 import json
@@ -8,7 +8,7 @@ import stat
 
 from . import _client
 
-# Where a program has left more notes, or a longer one, the server reads no further.
+# Limits of the server for notes, which any program of the workspace can write.
 MOST_NOTES = 64
 LONGEST_NOTE = 4096
 
@@ -21,7 +21,7 @@ def _folder():
 
 
 def changed():
-    """The server asks the broker at once. Never raises: what is told here is not worth an error."""
+    """Make the server ask the broker at once. Never raises, because a lost note only delays the display."""
     if not _folder():
         return
     try:
@@ -32,7 +32,7 @@ def changed():
 
 
 def waits(answer, kernel_id):
-    """This process waits in the queue: `answer` is the broker's. Never raises."""
+    """Note that this process waits in the queue; `answer` is the broker's response. Never raises."""
     if not _folder():
         return
     pid, started = _client.own_process()
@@ -48,7 +48,7 @@ def waits(answer, kernel_id):
 
 
 def waits_no_more():
-    """This process has left the queue, with a GPU or without. Never raises."""
+    """Remove the note: this process has left the queue, with a GPU or without. Never raises."""
     if not _folder():
         return
     try:
@@ -59,7 +59,7 @@ def waits_no_more():
 
 
 def mark():
-    """Another value than before when something has changed."""
+    """A value that differs after each change."""
     times = []
     for name in ("", _CHANGED):
         try:
@@ -70,7 +70,7 @@ def mark():
 
 
 def waiting():
-    """What the processes of this workspace wait for: `{position, of, milli, gpuType, kernelId}` of each."""
+    """The waiting requests of this workspace, each with `{position, of, milli, gpuType, kernelId}`."""
     try:
         names = sorted(name for name in os.listdir(_folder()) if name.startswith(_WAITING) and "." not in name)
     except OSError:
@@ -81,7 +81,7 @@ def waiting():
 
 
 def _read(path):
-    """A note, or None where the file is none: any program of the workspace could have written it."""
+    """A note, or None for an invalid file: any program of the workspace could have written it."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -13,7 +13,7 @@ from tornado.web import authenticated
 from . import _broker, _news, _text
 
 ASK_SECONDS = 3.0
-# Between two looks whether a program of this workspace says that something has changed.
+# Interval of checks for notes from programs of this workspace
 LOOK_SECONDS = 0.2
 # Longer than this without a byte, and proxies between may think that the connection is dead.
 KEEP_ALIVE_SECONDS = 20.0
@@ -24,7 +24,7 @@ class StatusStream(JupyterHandler):
 
     @authenticated
     def head(self):
-        """Answers at once: whether this browser may follow."""
+        """Answer at once, for a browser that tests its access."""
         self.finish()
 
     @authenticated

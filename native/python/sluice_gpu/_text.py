@@ -493,7 +493,7 @@ def _left(until, now):
 
 
 def _idle_end(entry):
-    """When an entry of the status reaches its idle limit; None when its time limit comes first or nobody can tell."""
+    """When an entry of the status reaches its idle limit; None if its time limit comes first, or if unknown."""
     ends = entry.get("idleEndsAt")
     return None if ends is None or instant(ends) >= instant(entry["lease"]["expiresAt"]) else ends
 
@@ -512,25 +512,25 @@ def _money(own, answer):
 
 
 def _is_idle(entry):
-    """Whether a lease does no GPU work, as far as its figures of the last minute say; they come with the broker's."""
+    """Whether a lease did no GPU work in the last minute, by the broker's figures."""
     return entry.get("computePercent", 1) < 0.5 and entry.get("running") is None and entry.get("idleEndsAt") is not None
 
 
 def gpu_state(entry):
-    """How a lease stands: `reclaim` when it is taken back soon, `idle` without GPU work, else `attached`."""
+    """The state of a lease: `reclaim` after a reclaim notice, `idle` without GPU work, else `attached`."""
     if entry["lease"].get("notice"):
         return "reclaim"
     return "idle" if _is_idle(entry) else "attached"
 
 
 def in_queue(note):
-    """'1st of 2 for 0.5 soft' of a note of one that waits."""
+    """The text '1st of 2 for 0.5 soft' for the note of a waiting request."""
     return f"{ordinal(note['position'])} of {note['of']} for {amount(note['milli'])} {note['gpuType']}"
 
 
 def pill(answer, now, waiting=()):
-    """The status bar's item: `{text, detail}` for all leases of the workspace and for `waiting`, the notes of those that
-    wait for one; `detail` is a line each."""
+    """The status bar's item: `{text, detail}` for all leases and for `waiting`, the notes of waiting requests.
+    `detail` has one line for each."""
     queue = [f"Waiting, {in_queue(note)}" for note in waiting]
     if not answer["leases"]:
         if queue:
@@ -559,7 +559,7 @@ def pill(answer, now, waiting=()):
 
 
 def _held(entry):
-    """A lease as the panel shows it: how it stands, whose it is, and how busy and full its GPU is."""
+    """A lease for the panel: its state, its owner, and the utilization and memory of its GPU."""
     lease, owner = entry["lease"], entry["owner"]
     return {
         "state": gpu_state(entry),
@@ -665,7 +665,7 @@ def queued(answer, waited, wait):
 
 
 def _wait(answer):
-    """'about 14 min'; '19 min (idle limit) to 3 h 59 min (time limit)' while whoever holds the GPU works."""
+    """'about 14 min'; '19 min (idle limit) to 3 h 59 min (time limit)' while the lease that holds the GPU works."""
     likely, soonest = duration(answer["likelySeconds"]), answer.get("soonestSeconds")
     return f"about {likely}" if soonest is None else f"{duration(soonest)} (idle limit) to {likely} (time limit)"
 

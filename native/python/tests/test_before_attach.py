@@ -88,7 +88,7 @@ for cell in ("cell()", "%tb", "1 / 0", "import json; json.loads('x')"):
 """
 
 
-def test_the_frames_inside_libraries_are_folded_where_the_error_is_that_there_is_no_gpu(tmp_path, monkeypatch):
+def test_frames_inside_libraries_are_folded_when_no_gpu_is_attached(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(PACKAGE))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What programs of a workspace tell its own server by files, and what the server makes of files that are none of theirs."""
+"""Notes of a workspace's programs to its server, and files that are no notes."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def test_a_change_is_seen():
     assert _news.mark() == now
 
 
-def test_a_process_that_waits_is_listed_until_it_waits_no_more():
+def test_a_waiting_process_is_listed_until_it_leaves_the_queue():
     before = _news.mark()
     _news.waits(ANSWER, "k-1")
     assert _news.mark() != before
@@ -36,7 +36,7 @@ def test_a_process_that_waits_is_listed_until_it_waits_no_more():
     assert _news.waiting() == []
 
 
-def test_the_note_of_a_process_that_was_killed_counts_for_nothing(folder):
+def test_the_note_of_a_killed_process_is_ignored(folder):
     child = os.fork()
     if child == 0:
         _news.waits(ANSWER, "k-1")
@@ -46,7 +46,7 @@ def test_the_note_of_a_process_that_was_killed_counts_for_nothing(folder):
     assert _news.waiting() == []
 
 
-def test_files_that_are_no_notes_are_passed_over(folder):
+def test_invalid_notes_are_ignored(folder):
     own = {"pid": os.getpid(), "startTime": 1}
     for number, text in enumerate(("", "[", "[1]", "{}", json.dumps(own), "x" * 100_000)):
         (folder / f"waiting-{number}").write_text(text)
@@ -56,7 +56,7 @@ def test_files_that_are_no_notes_are_passed_over(folder):
     assert _news.waiting() == []
 
 
-def test_telling_never_fails_and_writes_nothing_where_there_is_no_folder(monkeypatch, tmp_path):
+def test_notes_without_a_folder_write_no_file_and_raise_no_error(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for folder in ("", "/nowhere"):
         monkeypatch.setenv("SLUICE_RUNTIME_DIR", folder)

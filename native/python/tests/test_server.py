@@ -200,7 +200,7 @@ def test_the_panels_stream_tells_what_can_be_borrowed_and_what_was(jupyter, repo
     ]
 
 
-def test_the_panels_stream_tells_within_a_second_that_a_notebook_waits(jupyter, reports, tmp_path, monkeypatch):
+def test_the_panel_shows_a_waiting_notebook_within_a_second(jupyter, reports, tmp_path, monkeypatch):
     from sluice_gpu import _news
 
     next_report(reports[0], lambda alive: alive == [])

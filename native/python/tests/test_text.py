@@ -450,7 +450,7 @@ def test_giving_back_tells_what_is_parked():
     )
 
 
-def test_a_wait_names_both_limits_while_the_holder_works():
+def test_an_estimate_names_both_limits_of_a_busy_lease():
     working = {**QUEUED, "likelySeconds": 14_340, "soonestSeconds": 1140}
     assert "Likely  in 19 min (idle limit) to 3 h 59 min (time limit)" in _text.queued(working, 1, 60)
     assert "When  in 19 min (idle limit) to 3 h 59 min (time limit)" in _text.why(working, STATUS, "0.5 soft", 1)
@@ -478,7 +478,7 @@ def test_the_status_bar_item_names_what_is_borrowed():
     assert two["detail"].count("\n") == 1
 
 
-def test_the_status_bar_item_says_who_waits_and_what_idles():
+def test_the_status_bar_item_shows_waiting_requests_and_idle_leases():
     note = {"position": 1, "of": 2, "milli": 500, "gpuType": "soft", "kernelId": "k-1"}
     assert _text.pill(STATUS, NOW, [note]) == {
         "text": "GPU: waiting, 1st of 2 for 0.5 soft",

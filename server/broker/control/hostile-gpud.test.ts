@@ -77,7 +77,7 @@ describe("connections without proof of a key", () => {
     opened.push(socket);
     return socket;
   }
-  /** Of a server that does not exist, which only the database can tell. */
+  /** A hello of a server that does not exist; only the database can reject it. */
   const hello = JSON.stringify({
     ...{ type: "hello", serverId: "gsv-none", version: "0", protocol: 2, signature: "" },
     ...{ dataAddress: "", tlsFingerprint: null, devices: [], held: [] },
@@ -101,7 +101,7 @@ describe("connections without proof of a key", () => {
     resetEnv();
   });
 
-  it("ends the oldest silent connection of an address for a new one, and none of another address", async () => {
+  it("replaces the oldest silent connection of the same address only", async () => {
     const other = await openFrom("192.0.2.9");
     const held: WebSocket[] = [];
     for (let count = 0; count < MOST_OF_ADDRESS; count++) held.push(await openFrom("192.0.2.1"));
@@ -113,7 +113,7 @@ describe("connections without proof of a key", () => {
     expect([...held.slice(1), other].every(({ readyState }) => readyState === WebSocket.OPEN)).toBe(true);
   });
 
-  it("lets a gpud in while a stranger holds all places in silence", async () => {
+  it("accepts a gpud while silent connections fill the limit", async () => {
     for (let network = 0; network < 512 / MOST_OF_ADDRESS; network++)
       await Promise.all(Array.from({ length: MOST_OF_ADDRESS }, async () => await openFrom(`198.51.100.${network}`)));
     const { token } = await createJoinToken(systemContext(database.db));
@@ -122,7 +122,7 @@ describe("connections without proof of a key", () => {
     gpud.close();
   }, 30_000);
 
-  it("refuses an address whose connections all wait for their proof, and no other address", async () => {
+  it("refuses only the address with all of its connections waiting for their proof", async () => {
     // While the table is locked, no hello is answered.
     await database.db.transaction(async (locked) => {
       await locked.execute(sql`lock table gpu_servers in access exclusive mode`);

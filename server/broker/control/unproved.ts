@@ -1,15 +1,15 @@
 /**
- * Bounds on control connections without proof of a server's key. An anonymous client holds few of them, and a client
- * that says nothing keeps no gpud out: the oldest silent connection ends for a new one.
+ * Bounds on control connections without proof of a server's key. One address holds few of them. Silent clients
+ * cannot keep a gpud out: a new connection replaces the oldest silent one.
  */
 
 /** Maximum in all. Each connection has ten seconds for the proof. */
 const MOST = 512;
-/** Maximum from one address. A gpud proves its key within a round trip, so many behind one address take turns. */
+/** Maximum from one address. A gpud proves its key within a round trip, so many can share one address. */
 export const MOST_OF_ADDRESS = 16;
 
 type Connection = {
-  /** Whether it has sent nothing so far. */
+  /** Whether it has sent no data yet. */
   readonly isSilent: boolean;
   /** Ends at once. */
   drop: () => void;
@@ -19,7 +19,7 @@ export class UnprovedConnections<T extends Connection> {
   /** With the address of each, oldest first. */
   readonly #addresses = new Map<T, string>();
 
-  /** Whether a new connection from this address may be opened. Ends a silent one where that makes room. */
+  /** Whether a new connection from this address may be opened. Drops a silent connection if the limit is reached. */
   makeRoom(address: string): boolean {
     const ofAddress = [...this.#addresses].filter(([, each]) => each === address).map(([connection]) => connection);
     return this.#makeRoomAmong(ofAddress, MOST_OF_ADDRESS) && this.#makeRoomAmong([...this.#addresses.keys()], MOST);

@@ -99,7 +99,7 @@ export async function workspaceOf(db: Database, id: string) {
   return found;
 }
 
-/** Writes the outcome of a check and removes its test workspace, in one transaction: neither is there without the other. */
+/** Writes the outcome of a check and removes its test workspace, in one transaction. */
 export async function finish(db: Database, row: Checked, outcome: Change, action: string): Promise<void> {
   await inTransaction(systemContext(db), async (tx) => {
     await removeTestOf(tx, row);
@@ -119,8 +119,8 @@ async function removeTestOf(tx: Context & { db: Transaction }, { id }: Pick<Chec
 }
 
 /**
- * Removes test workspaces that belong to no check under way. Only a check makes a workspace of a version that was never
- * approved, so each such workspace is one. Called between two checks by the broker that does them.
+ * Removes test workspaces without a running check. Only checks make workspaces of versions that were never approved, so
+ * the version identifies them. The broker that runs the checks calls this between two checks.
  */
 export async function sweepTests(db: Database): Promise<void> {
   const left = await db

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterAll(async () => await test.drop());
 
-/** A check under way of what an admin, who is in no team, has proposed for a team. */
+/** A running check of a proposal for a team, by an admin without a team. */
 async function underWay(name: string): Promise<{ row: Checked; workspaceId: string; credential: string }> {
   await propose(world.admin.ctx, {
     ...{ name, title: name, description: "", teamId: world.team },
@@ -82,7 +82,7 @@ it("removes the test workspace of each check, and of a proposal that is withdraw
   expect(await Promise.all(all.map(desiredOf))).toEqual(["removed", "removed", "removed"]);
 });
 
-it("goes on in the same workspace after a restart, and removes one that was stopped meanwhile", async () => {
+it("continues in the same workspace after a restart, and removes a stopped one", async () => {
   const { workspaceId } = await underWay("restarted");
   const resumed = await nextCheck(test.db);
   expect(resumed?.checkWorkspaceId).toBe(workspaceId);
@@ -93,7 +93,7 @@ it("goes on in the same workspace after a restart, and removes one that was stop
   expect(await desiredOf(workspaceId)).toBe("removed");
 });
 
-it("removes test workspaces that no check knows, and leaves the one of a check under way", async () => {
+it("removes test workspaces without a check, and keeps the one of a running check", async () => {
   const lost = await underWay("lost");
   const { id } = lost.row;
   await test.db.update(imageVersions).set({ check: "failed", checkWorkspaceId: null }).where(eq(imageVersions.id, id));

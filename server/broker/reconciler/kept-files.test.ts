@@ -29,7 +29,7 @@ async function removed() {
 describe("the files of a removed workspace", () => {
   const open = async (id: string, now: Date) => (await openWorkspaces(test.db, now)).includes(id);
 
-  it("are left alone until the period is over, and are the reconciler's to delete then", async () => {
+  it("stay until their period ends; then the reconciler deletes them", async () => {
     const { id } = await removed();
     expect(await open(id, new Date())).toBe(false);
     expect(await open(id, new Date(Date.now() + 7 * DAY + 1000))).toBe(true);
@@ -37,7 +37,7 @@ describe("the files of a removed workspace", () => {
     expect(await open(id, new Date())).toBe(true);
   });
 
-  it("are not deleted when it was restored, or removed anew, while the reconciler began", async () => {
+  it("stay if the workspace is restored or removed again while the reconciler starts", async () => {
     const { id } = await removed();
     const end = new Date(Date.now() + 7 * DAY + 1000);
     await restore(world.member.ctx, { id });

@@ -212,7 +212,7 @@ class Loop {
   }
 }
 
-/** Nothing is to be done: it is as wanted, it failed and waits for a person, or it is removed and its files are kept. */
+/** No work is left: the desired state is reached, a failure waits for a person, or removed files are still kept. */
 function isSettled(row: WorkspaceRow): boolean {
   if (row.desired === "running") return row.observed === "failed";
   return row.observed === (keepsFiles(row, new Date()) ? "stopped" : row.desired);

@@ -43,8 +43,8 @@ export async function openWorkspaces(db: Database, now: Date): Promise<string[]>
 }
 
 /**
- * Before its files are deleted: from here on it cannot be restored. False when somebody has restored it meanwhile, or
- * removed it anew.
+ * Marks the files as given up before their deletion: from here on the workspace cannot be restored. False if it was
+ * restored or removed again in the meantime.
  */
 export async function giveUpFiles(db: Database, { id }: Pick<WorkspaceRow, "id">, now: Date): Promise<boolean> {
   const given = await db

@@ -12,7 +12,7 @@ type Work = { db: Database; log: Logger; launcher: Launcher; row: WorkspaceRow }
 /** What no longer runs has no address and no secrets. */
 const nothingRuns = { endpoint: null, handle: null, serverToken: null, credentialHash: null, movesAt: null } as const;
 
-/** Ends the notebooks and gives the GPUs back; of what is removed also deletes the files, unless they are kept for now. */
+/** Ends the notebooks and releases the GPUs. For a removed workspace, also deletes files past their period. */
 export async function stopWorkspace({ db, log, launcher, row }: Work): Promise<void> {
   const journal = workspaceJournal(db, log, { workspaceId: row.id, generation: row.generation });
   const now = new Date();

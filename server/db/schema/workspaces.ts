@@ -81,7 +81,7 @@ export const workspaces = pgTable(
     memoryBytes: bytes("memory_bytes"),
     startedAt: instant("started_at"),
     stoppedAt: instant("stopped_at"),
-    /** Of a removed workspace: its files stay until then, and it can be restored. Null: its files are deleted. */
+    /** For a removed workspace: its files are kept and it can be restored until then. Null: its files are deleted. */
     filesKeptUntil: instant("files_kept_until"),
     createdAt: createdAt(),
   },

@@ -23,7 +23,7 @@ c.ServerApp.shutdown_no_activity_timeout = 0
 c.ServerApp.tornado_settings = {"websocket_max_message_size": 100 * 2**20}
 # Seconds. Proxies close a connection without traffic; sockets of kernels and terminals have pings of their own.
 c.ServerApp.websocket_ping_interval = 30
-# Stopping a workspace and signing out are the portal's; sluice_gpu's menu leads there.
+# The portal stops workspaces and signs people out; the menu of sluice_gpu links to it.
 c.ServerApp.quit_button = False
 # The environment is read-only for the server's own installer: its buttons could only fail.
 c.LabApp.extension_manager = "readonly"
@@ -62,8 +62,8 @@ KernelWebsocketHandler.open = _open_without_delay
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
     signal.signal(_number, _handler)
 
-# A terminal whose foreground is a command, not the shell, is at work, whether it prints or not. The broker asks for this
-# before it stops an idle workspace, and reads it as it reads a kernel's state.
+# A terminal with a foreground command counts as busy, even without output. The broker reads this state like a kernel's
+# before it stops an idle workspace.
 _terminal_model = TerminalManager.get_terminal_model
 
 

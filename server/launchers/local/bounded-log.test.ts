@@ -52,13 +52,13 @@ it("keeps the last lines of a program that prints without end, within the limit"
   expect(largest).toBeLessThanOrEqual(16 * KIB);
 });
 
-it("keeps within the limit a program that prints without line ends, at the speed of a disk", async () => {
+it("keeps the log of a program without line ends within the limit, at disk speed", async () => {
   start("exec cat /dev/zero", 16 * KIB);
   const ended = Date.now() + 500;
   while (Date.now() < ended) expect((await stat(file)).size).toBeLessThanOrEqual(16 * KIB);
 });
 
-it("gives the command no way to the file", async () => {
+it("gives the command no access to the log file", async () => {
   await once(start("ls -l /proc/self/fd; echo end", 64 * KIB), "exit");
   await expect.poll(async () => (await lines()).at(-1)).toBe("end");
   const listed = (await lines()).join("\n");

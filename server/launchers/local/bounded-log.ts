@@ -7,7 +7,7 @@ const PROGRAM = path.join(import.meta.dirname, "bounded-log.py");
 export const MAX_LOG_BYTES = 1024 * 1024;
 
 /**
- * Runs `command` with its output in the log. Standard output of the whole is the log: a file that is opened with "w+".
+ * Runs `command` with its output in the log. Its standard output must be the log: a file that is opened with "w+".
  * `python` runs on the host, with the rights of the installation.
  */
 export function withBoundedLog(python: string, command: string[], maxBytes: number = MAX_LOG_BYTES): string[] {

@@ -83,7 +83,7 @@ export function isBelow(inner: string, outer: string): boolean {
 export type FolderSize = { bytes: number; files: number };
 
 /**
- * Bytes and number of the files in a folder. Links are not followed, a file with several names counts once, and
+ * Bytes and number of the files in a folder. Links are not followed, a hard-linked file counts once, and
  * unreadable folders count as empty. Throws `FolderError` above the limits of a walk.
  */
 export async function measureFolder(folder: string, signal?: AbortSignal): Promise<FolderSize> {
@@ -127,7 +127,7 @@ export async function readThrough(
   }
 }
 
-/** The files of a dataset, within limits: whoever writes to a dataset could keep the broker busy without end. */
+/** The files of a dataset, within limits: without them, a writer of the dataset could keep the broker busy forever. */
 function filesOf(folder: string, signal: AbortSignal | undefined): AsyncGenerator<WalkedFile> {
   const aboveLimit = (what: string) =>
     new FolderError(

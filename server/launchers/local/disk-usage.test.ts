@@ -26,7 +26,7 @@ it("counts files without following a link out of the home", async () => {
   expect(bytes).toBeLessThan(4 * MIB);
 });
 
-it("counts a file with several names once, and a missing folder as empty", async () => {
+it("counts a hard-linked file once, and a missing folder as empty", async () => {
   for (const name of ["second", "third"]) await link(path.join(home, "data"), path.join(home, name));
   expect(await bytesOf([home, path.join(folder, "none")])).toBeLessThan(4 * MIB);
 });

@@ -369,7 +369,7 @@ async function buildOn(base: string, build: Build, options: BuildOptions): Promi
   await finish(build, unfinished, options);
 }
 
-/** What the packages of an environment would write into a new home at their first import; a home begins with it. */
+/** Caches that packages would write into a new home at their first import. Each home begins with a copy. */
 export const cachesOf = (environment: string): string => path.join(environment, "share", "sluice", "cache");
 
 /** Fills the caches: matplotlib's list of fonts, where the environment has matplotlib. */

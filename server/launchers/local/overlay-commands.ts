@@ -2,7 +2,7 @@
 import { mkdir, open, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 
-/** How uv begins a relocatable command: it runs the interpreter beside itself. */
+/** First lines of a relocatable command by uv: it runs the interpreter in its own folder. */
 const BESIDE_ITSELF = `#!/bin/sh\n'''exec' "$(dirname -- "$(realpath -- "$0")")"/`;
 /** The overlay's interpreter, from a folder beside the overlay's `bin`. */
 const OVERLAYS = `#!/bin/sh\n'''exec' "$(dirname -- "$(dirname -- "$(realpath -- "$0")")")"/bin/`;

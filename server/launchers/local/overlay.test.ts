@@ -115,7 +115,7 @@ async function pageConfig({ endpoint, token }: JupyterServer): Promise<Record<st
 }
 
 describe("JupyterLab", () => {
-  it("leaves signing out and the end of the workspace to the portal", async () => {
+  it("leaves signing out and stopping to the portal", async () => {
     const { server } = await start();
     expect(await pageConfig(server)).toMatchObject({ quitButton: false });
   }, 60_000);
@@ -137,7 +137,7 @@ describe("a command in a terminal", () => {
     }
   }, 240_000);
 
-  it("is the workspace's own where a package of its own brings it", async () => {
+  it("comes from the workspace's own package if that provides it", async () => {
     const { run } = await start();
     const wheel = await layWheel("f2py", "1.0", "f2py");
     expect(await run("!f2py -v")).toMatch(/^\d/);
@@ -160,7 +160,7 @@ describe("a command in a terminal", () => {
 });
 
 describe("a new home", () => {
-  it("begins with matplotlib's list of fonts, so that the first import makes none", async () => {
+  it("has matplotlib's font list, so that the first import makes none", async () => {
     const { run } = await start();
     const lists =
       "[(file.name, file.stat().st_mtime_ns) for file in pathlib.Path.home().glob('.cache/matplotlib/fontlist-*')]";
@@ -325,7 +325,7 @@ describe("a running workspace", () => {
     expect(await run("import os, pty; print(os.ttyname(pty.openpty()[1]))")).toMatch(/^\/dev\/pts\/\d+$/);
   }, 60_000);
 
-  it("is at work while a command runs in the foreground of a terminal", async () => {
+  it("is busy while a command runs in the foreground of a terminal", async () => {
     const { server } = await start();
     const settings = serverSettings(server);
     const terminals = new URL("api/terminals", settings.baseUrl).href;
@@ -337,7 +337,7 @@ describe("a running workspace", () => {
       printed += String((JSON.parse(String(data)) as unknown[])[1]);
     };
     const type = (text: string) => socket.send(JSON.stringify(["stdin", `${text}\r`]));
-    // Far in the future, so that the time of the last output is told from work that goes on.
+    // Far in the future, to separate the time of the last output from current work.
     const later = new Date(Date.now() + 3_600_000);
     const isAtWork = async () => (await lastActivity(server, later))?.getTime() === later.getTime();
     await expect.poll(() => printed, { timeout: 30_000 }).toContain("$ ");

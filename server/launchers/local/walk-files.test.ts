@@ -33,7 +33,7 @@ const walk = async (limits?: Partial<WalkLimits>, onFile: (file: string) => Prom
   return bytes;
 };
 
-it("counts a file with several names once, and follows no symbolic link", async () => {
+it("counts a hard-linked file once, and follows no symbolic link", async () => {
   await lay("data", 100);
   await lay("deep/er/data", 10);
   await link(at("data"), at("deep", "again"));
@@ -45,7 +45,7 @@ it("counts a file with several names once, and follows no symbolic link", async 
   await expect(measureFolder(at("folder"))).rejects.toThrow();
 });
 
-it("follows no link that takes the place of a folder during the walk", async () => {
+it("follows no link that replaces a folder during the walk", async () => {
   for (const name of ["one", "two"]) await lay(`${name}/inner/data`, 10);
   let exchanged = false;
   const bytes = await walk({}, async (name) => {
@@ -79,7 +79,7 @@ it("ends above each limit, and leaves no descriptor open", async () => {
   };
   await expect(walk({ entries: 9 })).rejects.toThrow("more than 9 files and folders");
   await expect(walk({ depth: 3 })).rejects.toThrow("more than 3 levels of folders");
-  await expect(walk({ linkedFiles: 1 })).rejects.toThrow("more than 1 files with several names");
+  await expect(walk({ linkedFiles: 1 })).rejects.toThrow("more than 1 hard-linked files");
   const left = walkFiles(folder, { aboveLimit: (what) => new Error(what) });
   await left.next();
   await left.return(undefined);

@@ -1,4 +1,4 @@
-/** Walks the files of a folder that hostile programs may change meanwhile. */
+/** Walks the files of a folder while hostile programs may change it. */
 import type { Dir, Stats } from "node:fs";
 import { constants, type FileHandle, lstat, open, opendir } from "node:fs/promises";
 
@@ -7,7 +7,7 @@ export type WalkLimits = {
   entries: number;
   /** Levels of folders. Each level of the walk holds two descriptors. */
   depth: number;
-  /** Files with several names, which are remembered. */
+  /** Hard-linked files, which are kept in memory. */
   linkedFiles: number;
 };
 
@@ -29,8 +29,8 @@ export type WalkedFile = {
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /**
- * Yields each regular file once, also a file with several names. No link is followed: a folder is opened by the
- * descriptor of its parent, so that a link in place of a folder leads nowhere. Unreadable inner folders are left out.
+ * Yields each regular file once, also a hard-linked file. No symbolic link is followed: a folder is opened through the
+ * descriptor of its parent, so that replacing a folder by a link has no effect. Unreadable inner folders are left out.
  */
 export async function* walkFiles(folder: string, options: WalkOptions): AsyncGenerator<WalkedFile> {
   const { aboveLimit, signal, limits = WALK_LIMITS } = options;
@@ -57,7 +57,7 @@ export async function* walkFiles(folder: string, options: WalkOptions): AsyncGen
       const found = entry.isFile() ? await lstat(name).catch(() => undefined) : undefined;
       if (found?.isFile() !== true || isKnown(found, linked)) continue;
       if (linked.size > limits.linkedFiles)
-        throw aboveLimit(`${limits.linkedFiles.toLocaleString("en")} files with several names`);
+        throw aboveLimit(`${limits.linkedFiles.toLocaleString("en")} hard-linked files`);
       yield { name, bytes: found.size };
     }
   } finally {
@@ -82,7 +82,7 @@ async function leave({ handle, entries }: Level): Promise<void> {
   await handle.close();
 }
 
-/** Whether the file was yielded by another name; remembers files with several names. */
+/** Whether the file was yielded under another name. Records hard-linked files. */
 function isKnown({ nlink, dev, ino }: Stats, linked: Set<string>): boolean {
   if (nlink === 1) return false;
   const key = `${dev}:${ino}`;

@@ -104,9 +104,9 @@ function passwd(uid: number, home: string): string {
  * is taken from it, and everything else comes from the shared environment, with that one's start-up hooks. This writes
  * its fixed files for this run; the workspace's first process copies them into place, with the workspace's own rights.
  *
- * `commands` holds the shared environment's commands, run by the overlay's interpreter. `jupyter/labconfig` shows the
- * server which lab extensions are disabled in the overlay, without the server settings that packages bring. `cache` is
- * laid into the home's `.cache`.
+ * `commands` holds the shared environment's commands, run by the overlay's interpreter. `jupyter/labconfig` tells
+ * the server which lab extensions the overlay disables, without server settings of packages. `cache` is copied into
+ * `.cache` of the home.
  */
 export async function writeOverlay(folder: string, layout: Layout, environment: BuiltEnvironment): Promise<void> {
   const version = environment.pythonVersion;
@@ -136,7 +136,7 @@ export async function writeOverlay(folder: string, layout: Layout, environment: 
   await symlink("../etc/jupyter/labconfig", path.join(folder, "jupyter", "labconfig"));
 }
 
-/** A folder for each cache, files in it. They get modes of their own: nobody may write to the environment's. */
+/** One folder per cache, with files. The copies get their own modes, because the environment is read-only. */
 async function copyCaches(from: string, to: string): Promise<void> {
   if (!existsSync(from)) return;
   for (const cache of (await readdir(from, { withFileTypes: true })).filter((entry) => entry.isDirectory())) {

@@ -95,7 +95,7 @@ function whatHas({ db }: Context, words: string | undefined): SQL[] {
   ]);
 }
 
-/** Of a sign-in that was refused, what an admin is told of it: the reference and the e-mail. */
+/** The searchable detail of a refused sign-in: the reference and the e-mail. */
 const refused = sql`case when ${auditEvents.action} = 'session.refuse' then concat_ws(' ', ${auditEvents.detail} ->> 'reference', ${auditEvents.detail} ->> 'email') end`;
 
 /** What has a name by which people look for it. */

@@ -109,7 +109,7 @@ function withCost(line: Line, cents: number | null): CostLine {
   return { gpuType, what, teamId, teamName, userId, userName, workspaceId, workspaceName, hours: toHours(time), cents };
 }
 
-/** Who held how long of each type, and how long of each was held in which state. */
+/** Held time of each GPU type, by holder and by state. */
 async function readHeld(ctx: Context, span: Span, by: By): Promise<{ held: Line[]; heldWalls: Wall[] }> {
   const { held } = await account(ctx, span, {}, DAY_S, by === "team" ? "team" : "person");
   const userId = by === "team" ? sql`null::text` : sql`user_id`;

@@ -57,7 +57,7 @@ afterAll(() => test.drop());
 const sumOf = ({ lines }: CostReport) => lines.reduce((sum, line) => sum + (line.cents ?? 0), 0);
 
 describe("a month's costs", () => {
-  it("have hours and no money without a price, and say which is missing", async () => {
+  it("have hours but no amount without a price, and name the unpriced type", async () => {
     const all = await report(world.admin.ctx, { month: lastMonth });
     expect(all).toMatchObject({ types: [], unpriced: ["soft"], cents: 0 });
     expect(all.lines.map(({ what, cents }) => `${what} ${cents}`)).toEqual([
@@ -180,7 +180,7 @@ describe("a month's costs", () => {
     await setPrice(world.admin.ctx, { type, basis: "hour", amount: 3 });
   });
 
-  it("are told month by month from the first GPU on, to a lead those of the own team", async () => {
+  it("are listed by month from the first GPU on, for a lead those of the own team", async () => {
     const all = await trend(world.admin.ctx, { month: lastMonth });
     const asked = await report(world.admin.ctx, { month: lastMonth });
     // The first GPU joined ten hours before that month.

@@ -6,10 +6,10 @@ import { report } from "./report.ts";
 
 const MONTHS = 6;
 
-/** What one month cost, in hundredths of the currency's unit; null: nothing in it had a price. */
+/** The cost of one month, in hundredths of the currency's unit; null: no GPU type had a price. */
 export type MonthCost = { month: string; hours: number; cents: number | null; isClosed: boolean };
 
-/** The costs of up to six months, the asked one last; none before the first GPU joined. A lead names the own team. */
+/** The costs of up to six months, ending with `month`; none before the first GPU joined. A lead must name a team. */
 export async function trend(
   ctx: Context,
   { month, teamId }: Pick<CostsInput, "month" | "teamId">,
@@ -21,7 +21,7 @@ export async function trend(
     months.unshift(each);
   }
   const found: MonthCost[] = [];
-  // One after the other: each reads a month's accounts.
+  // Sequential: each report reads the accounts of a whole month.
   for (const each of months) {
     const { lines, types, cents, closed } = await report(ctx, { month: each, teamId }, "team");
     const hours = lines.reduce((sum, line) => sum + line.hours, 0);

@@ -43,7 +43,7 @@ export async function createJoinToken(ctx: Context, raw: CreateJoinTokenInput = 
   };
 }
 
-/** Names the settings whose addresses no other host reaches. */
+/** A warning with the settings that have an address of this machine only; null: there is none. */
 export function localWarning(urls: Record<string, string>): string | null {
   const local = Object.entries(urls).filter(([, url]) => isLocal(new URL(url).hostname));
   if (local.length === 0) return null;

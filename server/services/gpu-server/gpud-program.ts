@@ -8,7 +8,7 @@ export type GpudProgram = { file: string; size: number; sha256: string };
 
 let known: (GpudProgram & { changedMs: number }) | undefined;
 
-/** Undefined where none was built: in a container of the portal, or before the build is done. */
+/** Undefined if gpud is not built: in a container of the portal, or before the build ends. */
 export async function gpudProgram(folder = process.cwd()): Promise<GpudProgram | undefined> {
   const file = path.join(/* turbopackIgnore: true */ folder, "native", "target", "release", "gpud");
   const found = await stat(file).catch(() => undefined);

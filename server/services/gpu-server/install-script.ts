@@ -3,7 +3,7 @@ import { arch } from "node:process";
 /** `uname -m` of hosts on which a program that was built here runs. */
 const MACHINE = arch === "arm64" ? "aarch64" : "x86_64";
 
-/** One word of a shell, whatever is in it. */
+/** Quotes any text as one shell word. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 export type Install = {
@@ -17,7 +17,7 @@ export type Install = {
 const trimmed = (url: string) => url.replace(/\/$/, "");
 const addressOf = (portalUrl: string, file: string) => `${trimmed(portalUrl)}/api/v1/gpu-servers/install?file=${file}`;
 
-/** The line to paste on the GPU host. `printf` is the shell's own: no list of processes shows the token. */
+/** The command for the GPU host. `printf` is built into the shell, so the list of processes does not show the token. */
 export function installLine({ portalUrl, token, name }: Pick<Install, "portalUrl" | "token" | "name">): string {
   const authorization = quoted(`Authorization: Bearer ${token}`);
   const given = name === undefined ? "" : ` -s -- ${quoted(name)}`;
@@ -25,8 +25,8 @@ export function installLine({ portalUrl, token, name }: Pick<Install, "portalUrl
 }
 
 /**
- * What that line runs: downloads gpud with the token, compares its checksum, joins, and stays as a service where systemd
- * runs and the user is root. The first word, where there is one, is the server's name.
+ * The script behind that command. It downloads gpud with the token, compares its checksum and joins the pool. As root
+ * on a host with systemd it installs a service. The first argument, if any, is the server's name.
  */
 export function installScript({ portalUrl, brokerUrl, token, sha256 }: Omit<Install, "name">): string {
   return `#!/bin/sh
@@ -42,7 +42,7 @@ else
   bin="$HOME/.local/bin" state="\${XDG_STATE_HOME:-$HOME/.local/state}/sluice-gpud"
 fi
 case "\${1-}" in
-  *[!A-Za-z0-9._-]*) echo "A server's name has letters, digits, dots, dashes and _ alone." >&2; exit 1 ;;
+  *[!A-Za-z0-9._-]*) echo "A server name may have letters, digits, dots, dashes and _ only." >&2; exit 1 ;;
 esac
 umask 077
 mkdir -p "$bin" "$state"
@@ -53,7 +53,7 @@ curl -fsS --max-time 900 -H "@$state/download-header" -o "$file" \
   ${quoted(addressOf(portalUrl, "gpud"))}
 rm -f "$state/download-header"
 if ! echo "${sha256}  $file" | sha256sum -c - > /dev/null; then
-  echo "The downloaded gpud has another checksum than ${sha256}. Nothing was installed." >&2
+  echo "The checksum of the downloaded gpud is not ${sha256}. Nothing was installed." >&2
   exit 1
 fi
 chmod 755 "$file"
@@ -75,7 +75,7 @@ else
   exec "$bin/gpud" "$@"
 fi
 }
-# A download that was cut runs nothing.
+# The call is last, so that a truncated download runs nothing.
 main "$@"
 `;
 }

@@ -1,4 +1,4 @@
-/** What a GPU host downloads: for whom, how many at once, and that the script runs in a real shell. */
+/** Downloads of a GPU host: authority, concurrency, and the script in a real shell. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ import { install } from "./install.ts";
 import { installLine, installScript } from "./install-script.ts";
 import { join } from "./join.ts";
 
-/** Stands in the place of gpud: it says with what it was started. */
+/** A stand-in for gpud that prints its arguments. */
 const PROGRAM = '#!/bin/sh\nfor word in "$@"; do echo "<$word>"; done\n';
 const sha256 = createHash("sha256").update(PROGRAM).digest("hex");
 
@@ -39,7 +39,7 @@ const get = (file: "script" | "gpud", bearer: string) =>
   install(world.system, { file, authorization: `Bearer ${bearer}` }, folder);
 
 describe("the download of gpud", () => {
-  it("is for the bearer of a join token that is not used up", async () => {
+  it("needs an unused join token", async () => {
     const good = await token();
     expect(await (await get("gpud", good)).text()).toBe(PROGRAM);
     expect(await (await get("script", good)).text()).toContain(sha256);
@@ -50,7 +50,7 @@ describe("the download of gpud", () => {
     await expect(get("gpud", good)).rejects.toMatchObject({ code: "forbidden" });
   });
 
-  it("is refused while too many hosts download, and not any more when these have ended", async () => {
+  it("is refused while too many hosts download, and allowed after these end", async () => {
     const large = path.join(folder, "large");
     await mkdir(path.join(large, "native/target/release"), { recursive: true });
     await writeFile(path.join(large, "native/target/release/gpud"), Buffer.alloc(4 << 20));
@@ -64,7 +64,7 @@ describe("the download of gpud", () => {
     await expect.poll(async () => (await (await download()).arrayBuffer()).byteLength).toBe(4 << 20);
   });
 
-  it("is not there where no gpud was built", async () => {
+  it("is not found if gpud is not built", async () => {
     const elsewhere = install(world.system, { file: "gpud", authorization: `Bearer ${await token()}` }, "/nowhere");
     await expect(elsewhere).rejects.toMatchObject({ code: "not-found" });
   });
@@ -85,7 +85,7 @@ describe("the line for the GPU host", () => {
     });
     await new Promise<void>((resolve) => portal.listen(0, "127.0.0.1", resolve));
     const { port } = portal.address() as { port: number };
-    // As somebody who is not root: nothing outside the home is written.
+    // As an ordinary user: nothing outside the home is written.
     const bin = path.join(home, "fake");
     await mkdir(bin);
     await writeFile(path.join(bin, "id"), "#!/bin/sh\necho 1000\n");
@@ -116,22 +116,22 @@ describe("the line for the GPU host", () => {
     },
   );
 
-  it("installs nothing that has another checksum", async () => {
+  it("installs no program with a different checksum", async () => {
     const { failed, text, home } = await run("#!/bin/sh\necho evil\n");
     expect(failed).toBe(true);
-    expect(text).toContain(`has another checksum than ${sha256}. Nothing was installed.`);
+    expect(text).toContain(`checksum of the downloaded gpud is not ${sha256}. Nothing was installed.`);
     expect(text).not.toContain("evil");
     await expect(readFile(path.join(home, ".local/bin/gpud"))).rejects.toThrow("ENOENT");
   });
 
-  it("takes no name that means something to a shell", async () => {
+  it("refuses a name with shell syntax", async () => {
     const { failed, text } = await run(PROGRAM, "a'; touch /tmp/sluice-owned; '");
-    expect([failed, text]).toEqual([true, expect.stringContaining("A server's name has letters")]);
+    expect([failed, text]).toEqual([true, expect.stringContaining("A server name may have letters")]);
   });
 });
 
 describe("the warning", () => {
-  it("names each setting whose address no other host reaches", () => {
+  it("names each setting with an address of this machine only", () => {
     expect(
       localWarning({ SLUICE_BROKER_URL: "http://127.0.0.1:3001/", SLUICE_PORTAL_URL: "http://localhost:3000/" }),
     ).toBe(

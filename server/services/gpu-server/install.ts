@@ -9,12 +9,12 @@ import { parse } from "#server/parse.ts";
 import { gpudProgram } from "./gpud-program.ts";
 import { installScript } from "./install-script.ts";
 
-/** Downloads of the program at once, of all hosts together. */
+/** Maximum concurrent downloads of gpud, all hosts together. */
 const AT_ONCE = 4;
 const LONGEST_MS = 15 * 60_000;
 let running = 0;
 
-/** What a GPU host downloads before it joins: the script or `gpud`. A join token that is not used up lets it. */
+/** Serves the install script or `gpud` to a joining GPU host. The authority is an unused join token. */
 export async function install(
   ctx: Context,
   raw: InstallInput & { authorization: string | null },
@@ -37,14 +37,14 @@ export async function install(
     return new Response(script, { headers: headers("text/x-shellscript; charset=utf-8") });
   }
   if (running >= AT_ONCE) {
-    throw new SluiceError("too-many", "Other GPU servers are downloading gpud. Run the line again in a minute.");
+    throw new SluiceError("too-many", "Other GPU servers are downloading gpud. Run the command again in a minute.");
   }
   running += 1;
   const stream = createReadStream(program.file, { signal: AbortSignal.timeout(LONGEST_MS) });
   stream.once("close", () => {
     running -= 1;
   });
-  // A download that was broken off is the host's to see.
+  // The host sees an aborted download itself.
   stream.once("error", () => undefined);
   return new Response(Readable.toWeb(stream) as ReadableStream<Uint8Array>, {
     headers: { ...headers("application/octet-stream"), "content-length": String(program.size) },

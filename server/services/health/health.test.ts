@@ -125,7 +125,7 @@ it("asks the gateway where it runs, and says of one on a cluster what is to be d
 describe("the egress process", () => {
   const egress = async () => (await read(world.admin.ctx)).components.find(({ kind }) => kind === "egress");
 
-  it("answers on its socket, and is down with what to do when it has ended", async () => {
+  it("responds on its socket, and is down with the next step after it ends", async () => {
     const close = await serveEgressHealth(test.db, stateDir);
     expect(await egress()).toMatchObject({ name: "Egress", state: "ok", version: VERSION, next: null });
     close();
@@ -160,7 +160,7 @@ describe("the egress process", () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it("is left out where no local workspaces run", async () => {
+  it("is absent without local workspaces", async () => {
     process.env.SLUICE_LAUNCHERS = "kubernetes";
     resetEnv();
     try {

@@ -61,11 +61,11 @@ async function database(ctx: Context, at: string): Promise<Component> {
 type OwnProcess = "broker" | "gateway" | "egress";
 const names: Record<OwnProcess, string> = { broker: "Broker", gateway: "Gateway", egress: "Egress" };
 
-/** Only local workspaces have their outgoing connections by the egress process. */
+/** Only local workspaces use the egress process for outgoing connections. */
 async function egress(at: string): Promise<Component[]> {
   const { SLUICE_LAUNCHERS, SLUICE_STATE_DIR } = env();
   if (!SLUICE_LAUNCHERS.includes("local")) return [];
-  const meanwhile = "Local workspaces have no outgoing connections meanwhile; notebooks go on.";
+  const meanwhile = "Local workspaces have no outgoing connections for now. Notebooks keep running.";
   return await service("egress", unixEndpoint(egressHealthSocket(SLUICE_STATE_DIR)), at, meanwhile);
 }
 

@@ -81,7 +81,7 @@ describe("the top bar at a glance", () => {
     });
   });
 
-  it("tells the same idle limit as the board, from when the GPU last worked", async () => {
+  it("has the same idle limit as the board, counted from the last GPU work", async () => {
     const usageAt = new Date("2026-11-29T08:00:00.000Z");
     const ofMember = eq(leases.userId, world.member.id);
     await test.db.update(leases).set({ state: "active", usageAt }).where(ofMember);

@@ -5,7 +5,7 @@ import { idleEndOf } from "./holder.ts";
 import { DEFAULT_IDLE_SECONDS } from "./policy.ts";
 import type { LeaseRow } from "./view.ts";
 
-/** When each lease reaches its idle limit (ISO 8601), by request: all GPUs of a lease count. Absent: nobody can tell. */
+/** When each lease reaches its idle limit (ISO 8601), by request id. All GPUs of a lease count. Absent: unknown. */
 export async function readIdleEnds(
   db: Database | Transaction,
   requestIds: readonly string[],

@@ -5,10 +5,10 @@ import { readBins } from "#server/services/utilisation/bins.ts";
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
 
-/** GPUs that a person held in a stretch of time, on average: at work, and idle. */
+/** Average GPUs held by a person per time span, busy and idle. */
 export type OwnUse = { from: string; to: string; bins: { from: string; to: string; used: number; idle: number }[] };
 
-/** What a person's own GPUs did in the last day. */
+/** Utilization of the caller's GPUs in the last day. */
 export async function ownUse(ctx: Context): Promise<OwnUse> {
   authorize(ctx.principal, "lease.list");
   if (ctx.principal.kind !== "user") throw new SluiceError("forbidden", "Only a person has GPUs of their own.");

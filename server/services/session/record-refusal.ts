@@ -10,7 +10,7 @@ export type Refusal = {
   /** For an admin: what is wrong, then what to do. */
   reason: string;
   issuer: string;
-  /** The account that was asked for, where there is one. */
+  /** The account of the identity, if there is one. */
   userId?: string | undefined;
   /** What the ID token says, where there was one. */
   subject?: string | undefined;
@@ -20,13 +20,13 @@ export type Refusal = {
   said?: string | undefined;
 };
 
-/** Entries of one address, and of all, in a quarter of an hour: the audit is kept for good, and strangers can fail at will. */
+/** Maximum audit entries in a quarter of an hour: the audit is permanent, and anyone can fail to sign in. */
 const ENTRIES = { ofAddress: 20, ofAll: 200 };
 
-/** The word by which the person who was refused and the admin find each other: the begin of the trace id. */
+/** Reference of a refusal, shown to the person and searchable in the audit: the start of the trace id. */
 export const referenceOf = (ctx: Context): string => ctx.traceId.slice(0, 8);
 
-/** Writes why somebody was not let in to the log and, for admins to see, to the audit; the reference to both. */
+/** Writes the reason of a refused sign-in to the log and the audit. Returns the reference of both entries. */
 export async function recordRefusal(ctx: Context, refusal: Refusal): Promise<string> {
   authorize(ctx.principal, "session.create");
   const { code, reason, userId, issuer, said } = refusal;

@@ -135,9 +135,9 @@ describe("an OIDC identity", () => {
   });
 });
 
-describe("a provider that takes another one's place", () => {
+describe("a provider that replaces another one", () => {
   const identity = (issuer: string, email: string) => ({ issuer, subject: "s9", email, emailVerified: true });
-  it("links accounts of the one before by the verified e-mail, and no account that was closed", async () => {
+  it("links accounts of the replaced provider by the verified e-mail, except deactivated ones", async () => {
     const person = await makePerson(test.db, { name: "Thea" });
     const [before, now] = ["https://old_sso.example.org", "https://oldXsso.example.org"];
     await signInWithOidc(world.system, identity(before, person.email));

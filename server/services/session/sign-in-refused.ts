@@ -1,4 +1,4 @@
-/** Why an identity that a provider vouches for gets no session here. */
+/** Reasons to refuse a sign-in with a valid identity of the provider. */
 import { SluiceError } from "#server/errors.ts";
 
 /** For admins, in the audit and the log: what is missing, then what to do. */
@@ -10,7 +10,7 @@ const reasons = {
   "email-not-said":
     "The ID token does not say whether the e-mail is verified. If only the provider's admins set e-mails, set SLUICE_OIDC_TRUST_EMAIL=1.",
   "no-access":
-    "Nobody here has this e-mail, and none of the person's groups gives access. Invite the person, or add a group under People.",
+    "No account has this e-mail, and none of the person's groups gives access. Invite the person, or add a group under People.",
   "other-subject":
     "The account is linked to another subject at the provider. If this is the same person, choose Remove link under People. Without an admin, start with SLUICE_PASSWORD_LINK_FOR.",
   deactivated: "The account is deactivated. An admin reactivates it under People.",
@@ -21,7 +21,7 @@ export type RefusalReason = keyof typeof reasons;
 
 export class SignInRefused extends SluiceError {
   readonly reason: RefusalReason;
-  /** The account that the identity asks for, where there is one. */
+  /** The account of the identity, if there is one. */
   readonly userId: string | undefined;
 
   constructor(reason: RefusalReason, userId?: string) {

@@ -15,11 +15,10 @@ import type { SignedIn } from "#server/services/session/sign-in-with-password.ts
 import { joinAllInvited, waitingFor } from "#server/services/user/join-invited.ts";
 
 /**
- * The person whom the OIDC provider vouches for. The first time they are found by the e-mail, which counts only when
- * the provider says that it is verified; from then on by the provider's own subject, whatever happens to the e-mail.
- * The link ends every other way into the account: nobody had proved before that the e-mail was theirs. Whoever has no
- * account gets one where a group of theirs gives something here, or an invitation waits. What their groups give counts from each sign-in.
- * Throws `SignInRefused` with the reason.
+ * Signs in the person of a provider's identity. The first sign-in finds the account by the verified e-mail, later ones
+ * by the provider's subject, even if the e-mail changes. The link ends every other way into the account: the e-mail was
+ * unproved before. Without an account, a group with access or an open invitation makes one. Teams and admin rights by
+ * groups apply from each sign-in. Throws `SignInRefused` with the reason.
  */
 export async function signInWithOidc(ctx: Context, raw: OidcIdentity): Promise<SignedIn> {
   authorize(ctx.principal, "session.create");
@@ -31,7 +30,7 @@ export async function signInWithOidc(ctx: Context, raw: OidcIdentity): Promise<S
     const person = known ?? (await link(tx, identity, oidcSubject)) ?? (await make(tx, identity, oidcSubject));
     await applyGroups(tx, person.id, identity.groups);
     const { id: userId, email, name, isAdmin } = person;
-    // Invitations are for an e-mail, which the provider has proved now; an account keeps an older one.
+    // Invitations need the e-mail that the provider has just proved. The account may have an older one.
     if (identity.emailVerified === true && emailAddress.safeParse(identity.email).data === email) {
       await joinAllInvited(tx, { userId, email, name, isAdmin });
     }
@@ -54,8 +53,8 @@ function verifiedEmail({ email, emailVerified }: Identity): string {
 }
 
 /**
- * The account with this e-mail, linked now; undefined where there is none. A link to a provider that is no longer set up
- * counts for none, as that provider vouches for nobody.
+ * Links the account with this e-mail and returns it; undefined if there is none. A link to a provider that is no longer
+ * configured is ignored.
  */
 async function link(tx: Tx, identity: Identity, oidcSubject: string): Promise<User | undefined> {
   const email = verifiedEmail(identity);
@@ -83,7 +82,7 @@ function whyNot({ disabledAt, isSample }: User) {
 
 const likeText = (text: string) => text.replace(/[\\%_]/g, "\\$&");
 
-/** A new account for whoever is in a group that gives something here, or is invited. */
+/** Makes an account for a person with an open invitation or in a group with access. */
 async function make(tx: Tx, identity: Identity, oidcSubject: string): Promise<User> {
   const email = verifiedEmail(identity);
   const { issuer, groups = [] } = identity;
@@ -94,7 +93,7 @@ async function make(tx: Tx, identity: Identity, oidcSubject: string): Promise<Us
     .values({ id: newId("usr"), email, name: nameOf(identity.name, email), oidcSubject, createdAt: tx.now() })
     .onConflictDoNothing()
     .returning();
-  // Somebody else made an account with this e-mail or this subject just now: the next try finds it.
+  // A concurrent request made an account with this e-mail or subject; the next sign-in finds it.
   if (made === undefined) throw new SignInRefused("no-access");
   const action = byGroup ? "user.create-by-group" : "user.create-by-invitation";
   await audit(tx, { action, subject: made.id, detail: { issuer, email, name: made.name } });

@@ -111,7 +111,7 @@ describe("unattended", () => {
     await expect(prepare(system)).rejects.toThrow("nobody here has the e-mail nobody@example.org");
   });
 
-  it("lets the only admin back in whom the provider knows by another subject, until the provider signs them in", async () => {
+  it("lets the only admin back in after the provider changes their subject", async () => {
     const issuer = "https://sso.example.org";
     process.env.SLUICE_OIDC_ISSUER = issuer;
     resetEnv();

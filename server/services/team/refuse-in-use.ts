@@ -16,7 +16,7 @@ export async function refuseInUse({ db }: Context, { id, name }: { id: string; n
       .where(
         and(
           eq(workspaces.teamId, id),
-          // A removed one is in the way until nothing of it runs; files that are kept are not.
+          // A removed workspace counts until its processes have ended. Kept files do not count.
           or(ne(workspaces.desired, "removed"), notInArray(workspaces.observed, ["removed", "stopped"])),
         ),
       )

@@ -25,7 +25,7 @@ afterAll(() => test.drop());
 
 const columns = async () => (await list(world.admin.ctx)).pool.map(({ gpuType }) => gpuType);
 
-it("takes a type that was typed wrong off every page", async () => {
+it("removes a mistyped GPU type from every page", async () => {
   const wrong = { teamId: world.team, gpuType: "sofft" };
   await setQuota(world.admin.ctx, { ...wrong, guaranteedMilli: 0, limitMilli: 1000 });
   expect(await columns()).toEqual(["sofft", "soft"]);
@@ -37,7 +37,7 @@ it("takes a type that was typed wrong off every page", async () => {
   expect(entry).toMatchObject({ teamId: world.team, detail: { gpuType: "sofft", before: { limitMilli: 1000 } } });
 });
 
-it("removes the calendar and the reservations of the type with it, and those of other teams stay", async () => {
+it("removes the calendar and the reservations of the type, and keeps those of other teams", async () => {
   const of = { teamId: world.team, gpuType: "soft" };
   const windows = [{ fromMinute: 0, toMinute: 60, guaranteedMilli: 500, limitMilli: 1000 }];
   for (const teamId of [world.team, world.otherTeam])
@@ -51,7 +51,7 @@ it("removes the calendar and the reservations of the type with it, and those of 
   expect((await test.db.select().from(quotas)).map(({ teamId }) => teamId)).toEqual([world.otherTeam]);
 });
 
-it("is refused while the team waits for a GPU of the type, and when somebody else has changed the quota", async () => {
+it("is refused while the team waits for a GPU of the type, and after a concurrent change", async () => {
   const of = { teamId: world.team, gpuType: "soft" };
   await expect(removeQuota(world.admin.ctx, { ...of, version: 7 })).rejects.toMatchObject({ code: "conflict" });
   const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
@@ -68,7 +68,7 @@ it("is refused while the team waits for a GPU of the type, and when somebody els
   expect(await test.db.$count(quotas, left)).toBe(1);
 });
 
-it("is an admin's, and names what is not there", async () => {
+it("needs an admin, and names a missing quota", async () => {
   const of = { teamId: world.team, gpuType: "soft" };
   await expect(removeQuota(world.lead.ctx, of)).rejects.toMatchObject({ code: "forbidden" });
   await expect(removeQuota(world.admin.ctx, { ...of, gpuType: "h200" })).rejects.toMatchObject({

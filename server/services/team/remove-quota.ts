@@ -19,8 +19,8 @@ import { refuseStale } from "#server/services/refuse-stale.ts";
 import { get } from "./get.ts";
 
 /**
- * Removes what a team may borrow of a GPU type, with its calendar, reservations and requests for more. Refused while
- * the team holds or waits for such a GPU. What the guarantee kept free is granted to others at once.
+ * Removes a team's quota for a GPU type, with its calendar, reservations and requests for more. Refused while the team
+ * has a lease or a waiting request of this type. Capacity of the guarantee is granted to others at once.
  */
 export async function removeQuota(ctx: Context, raw: RemoveQuotaInput): Promise<TeamView> {
   authorize(ctx.principal, "team.set-quota");

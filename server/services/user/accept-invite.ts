@@ -30,7 +30,7 @@ export async function acceptInvite(ctx: Context, raw: AcceptInviteInput): Promis
       const userId = newId("usr");
       const person = { name: input.name, email: code.email };
       await tx.db.insert(users).values({ id: userId, ...person, passwordHash, createdAt: tx.now() });
-      // Of this invitation alone: the link proves that its sender trusts this person, not whose the e-mail is.
+      // Only this invitation: the link does not prove that the e-mail is this person's.
       await joinInvited(tx, { userId, ...person, isAdmin: false }, code);
       await uncountAddress(tx, address);
       return { userId, email: code.email };

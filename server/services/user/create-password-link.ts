@@ -12,13 +12,13 @@ import { isByProvider } from "./view.ts";
 /** Long enough to be handed over by another way, short enough not to lie about. */
 const LINK_SECONDS = 24 * 3600;
 
-/** So many for one person in a quarter of an hour. */
+/** Maximum links for one person in a quarter of an hour. */
 const LINKS = 5;
 
 /**
- * Makes the link with which a person who forgot the password chooses a new one. Who signs in through the provider gets
- * one from the machine alone (SLUICE_PASSWORD_LINK_FOR); using it removes the link to the provider. It replaces one that was made before.
- * Until it is used nothing changes: the old password and all sessions go on.
+ * Makes a link for choosing a new password. It replaces an earlier link. Accounts that sign in through the provider get
+ * one on the machine only (SLUICE_PASSWORD_LINK_FOR); its use removes the link to the provider. Until the link is used,
+ * the old password and all sessions stay valid.
  */
 export async function createPasswordLink(ctx: Context, raw: UserInput): Promise<PasswordLink> {
   const { id } = parse(userInput, raw);
@@ -30,7 +30,7 @@ export async function createPasswordLink(ctx: Context, raw: UserInput): Promise<
     if (row.disabledAt !== null) {
       throw new SluiceError("conflict", "This account is deactivated. Reactivate it first, then make the link.");
     }
-    // A start with SLUICE_PASSWORD_LINK_FOR is the way in when the provider lets no admin in.
+    // The system principal is a start with SLUICE_PASSWORD_LINK_FOR, for when no admin can sign in.
     if (isByProvider(row) && tx.principal.kind !== "system") {
       const provider = env().SLUICE_OIDC_NAME;
       throw new SluiceError(

@@ -1,4 +1,4 @@
-/** Invitations of one person into several teams, and of a person whose account is closed. */
+/** Invitations of one person into several teams, and of a person with a deactivated account. */
 import { and, eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { loadUser } from "#server/auth/load-user.ts";
@@ -38,7 +38,7 @@ async function codeFor(by: Person, teamId: string, role: "lead" | "member" = "me
   return link.split("/").at(-1) ?? "";
 }
 
-/** The person whom the first invitation gave an account, signed in. */
+/** The principal of the account that the first invitation made. */
 async function iris(): Promise<{ ctx: Context; id: string; second: string }> {
   const first = await codeFor(world.lead, world.team);
   const second = await codeFor(world.outsider, world.otherTeam, "lead");
@@ -56,7 +56,7 @@ const teamsOf = async (id: string) => (await loadUser(test.db, id))?.teams;
 const waiting = async (by: Person, teamId: string) => (await listInvitations(by.ctx, { teamId })).invitations.length;
 
 describe("a second invitation of one person", () => {
-  it("joins the second team, once, with the role that it names", async () => {
+  it("joins the second team once, with its role", async () => {
     const { ctx, id, second } = await iris();
     expect(await teamsOf(id)).toEqual({ [world.team]: "member" });
     expect(await readInvite(nobody, { code: second })).toMatchObject({ hasAccount: true });
@@ -71,7 +71,7 @@ describe("a second invitation of one person", () => {
     expect(await test.db.select().from(auditEvents).where(audited)).toMatchObject([{ actorId: id }]);
   });
 
-  it("is for nobody but that person, whoever has the link", async () => {
+  it("works for the invited person only", async () => {
     const { ctx, id, second } = await iris();
     for (const other of [world.member.ctx, world.admin.ctx]) {
       await expect(joinByInvite(other, { code: second })).rejects.toThrow(/This invitation is for iris@example.org/);
@@ -85,13 +85,13 @@ describe("a second invitation of one person", () => {
     expect((await joinByInvite(ctx, { code: second })).teamId).toBe(world.otherTeam);
   });
 
-  it("is not accepted by the first one's link, which proves nothing of the e-mail", async () => {
+  it("is not accepted by the link of the first one, which does not prove the e-mail", async () => {
     const { id } = await iris();
     expect(await teamsOf(id)).toEqual({ [world.team]: "member" });
     expect(await waiting(world.outsider, world.otherTeam)).toBe(1);
   });
 
-  it("ends when the person is added by hand, and takes no role back", async () => {
+  it("ends when the person is added by hand, and lowers no role", async () => {
     const { ctx, id, second } = await iris();
     await addMember(world.outsider.ctx, { teamId: world.otherTeam, email: EMAIL, role: "member" });
     expect(await waiting(world.outsider, world.otherTeam)).toBe(0);
@@ -108,7 +108,7 @@ describe("a second invitation of one person", () => {
   });
 });
 
-describe("invitations that wait for somebody whom the provider vouches for", () => {
+describe("open invitations of a person with a verified e-mail", () => {
   const identity = { issuer: "https://sso.example.org", subject: "iris", email: "Iris@Example.org", name: "Iris" };
 
   it("make the account and join every team at the first sign-in", async () => {
@@ -122,7 +122,7 @@ describe("invitations that wait for somebody whom the provider vouches for", () 
     expect(await waiting(world.lead, world.team)).toBe(0);
   });
 
-  it("are not joined for an account that has another e-mail than the provider names now", async () => {
+  it("are not joined for an account with a different e-mail than the provider's", async () => {
     await codeFor(world.lead, world.team);
     const { userId } = await signInWithOidc(world.system, { ...identity, emailVerified: true });
     await codeFor(world.outsider, world.otherTeam, "member", "other@example.org");
@@ -130,7 +130,7 @@ describe("invitations that wait for somebody whom the provider vouches for", () 
     expect(await teamsOf(userId)).toEqual({ [world.team]: "member" });
   });
 
-  it("let nobody in to a team that is archived", async () => {
+  it("do not join an archived team", async () => {
     await codeFor(world.lead, world.team);
     await codeFor(world.outsider, world.otherTeam);
     await archive(world.admin.ctx, { id: world.otherTeam });
@@ -139,7 +139,7 @@ describe("invitations that wait for somebody whom the provider vouches for", () 
   });
 });
 
-it("offers an admin to reactivate a closed account, and tells a lead whom to ask", async () => {
+it("offers reactivation of the account to an admin, and refers a lead to an admin", async () => {
   const { id, email } = world.member;
   await deactivate(world.admin.ctx, { id });
   for (const teamId of [world.team, world.otherTeam]) {

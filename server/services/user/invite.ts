@@ -35,7 +35,7 @@ export async function invite(ctx: Context, raw: InviteInput): Promise<InviteOutp
   });
 }
 
-/** An account that is closed is opened again, with its files and teams; an admin reads whose it is, to do so. */
+/** A deactivated account is reactivated, not invited. Only admins get its id, because only they reactivate. */
 function deactivated(ctx: Context, { id, email }: { id: string; email: string }): SluiceError {
   const isAdmin = ctx.principal.kind === "user" && ctx.principal.isAdmin;
   const next = isAdmin ? "Reactivate the account instead." : "Ask an admin to reactivate the account.";

@@ -7,12 +7,12 @@ import { inviteNotValid } from "./accept-invite.ts";
 import { joinInvited } from "./join-invited.ts";
 import { refuseDeactivated } from "./locked.ts";
 
-/** Puts whoever is signed in into the team of an invitation, which has to be for their own e-mail. */
+/** Adds the signed-in person to the team of an invitation. The invitation must be for the same e-mail. */
 export async function joinByInvite(ctx: Context, raw: JoinByInviteInput): Promise<JoinByInviteOutput> {
   authorize(ctx.principal, "user.join-by-invite");
   const { code } = parse(joinByInviteInput, raw);
   const { principal } = ctx;
-  if (principal.kind !== "user") throw new SluiceError("forbidden", "People join teams. Sign in first.");
+  if (principal.kind !== "user") throw new SluiceError("forbidden", "Only a person can join a team. Sign in first.");
   const found = await peekCode(ctx, "invite", code);
   if (found?.email == null || found.teamId === null) throw inviteNotValid();
   if (found.email !== principal.email) {

@@ -1,4 +1,4 @@
-/** How a person who has an account comes into the team of an invitation. */
+/** Joins existing accounts to the teams of their invitations. */
 import { and, eq, gt, inArray, isNull } from "drizzle-orm";
 import type { OneTimeCode } from "#server/auth/one-time-code.ts";
 import type { UserPrincipal } from "#server/auth/principal.ts";
@@ -12,7 +12,7 @@ type Person = Pick<UserPrincipal, "userId" | "email" | "name" | "isAdmin">;
 /** An invitation that was used up just now. */
 type Used = Pick<OneTimeCode, "teamId" | "role">;
 
-/** Puts a person into the team; who is in it already keeps the higher role. Ends other invitations into that team. */
+/** Adds a person to the team. A member keeps the higher role. Ends other invitations into that team. */
 export async function joinInvited(tx: Tx, person: Person, { teamId, role }: Used): Promise<void> {
   if (teamId === null) throw new Error("an invitation is into a team");
   const { userId } = person;
@@ -39,7 +39,7 @@ export async function joinInvited(tx: Tx, person: Person, { teamId, role }: Used
   await notify(tx.db, "people", userId);
 }
 
-/** Ends the invitations of an e-mail into a team: its person is there. */
+/** Ends the invitations of an e-mail into a team. */
 export async function endInvitations(tx: Tx, { teamId, email }: { teamId: string; email: string }): Promise<void> {
   await tx.db.delete(oneTimeCodes).where(and(waitingFor(tx, email), eq(oneTimeCodes.teamId, teamId)));
 }
@@ -53,7 +53,7 @@ export const waitingFor = (ctx: Context, email: string) =>
     gt(oneTimeCodes.expiresAt, ctx.now()),
   );
 
-/** Uses up every invitation that waits for a person whose e-mail is proved; a team that was archived gives none. */
+/** Uses every open invitation of a person with a proved e-mail. Invitations into archived teams have no effect. */
 export async function joinAllInvited(tx: Tx, person: Person): Promise<void> {
   const used = await tx.db
     .update(oneTimeCodes)

@@ -39,8 +39,8 @@ export async function redeemPasswordLink(
       .for("no key update");
     if (row === undefined) throw linkNotValid();
     if ((await useCode(tx, "password", input.code)) === undefined) throw linkNotValid();
-    // Also of whom the provider vouched for until now: the account has one way in. A link to the provider that was made
-    // after the link for the password has ended that one.
+    // Also clears the link to the provider: an account has one way to sign in. A newer link to the provider would have
+    // ended this password link.
     await tx.db.update(users).set({ passwordHash, oidcSubject: null }).where(eq(users.id, id));
     await endPasswordLinks(tx, id);
     await endSessionsOf(tx, id);

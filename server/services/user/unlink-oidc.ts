@@ -8,8 +8,8 @@ import { lockOther } from "./locked.ts";
 import { viewOf } from "./view.ts";
 
 /**
- * Removes the link between an account and its subject at the identity provider, for a person to whom the provider has
- * given a new one. The next sign-in with the account's verified e-mail links it anew. Sessions go on until then.
+ * Removes the link between an account and its subject at the identity provider, for when the provider has a new subject
+ * for the person. The next sign-in with the verified e-mail links the account again. Until then, sessions stay valid.
  */
 export async function unlinkOidc(ctx: Context, raw: UserInput): Promise<UserView> {
   const { id } = parse(userInput, raw);

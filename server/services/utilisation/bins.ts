@@ -27,8 +27,8 @@ const MOST_BINS = 100;
 const MOST_STEPS = 12;
 
 /**
- * What became of the time, in equal stretches on round instants. The first and the last may be shorter: a stretch begins
- * when the first GPU joined, so that an average over it counts observed time alone.
+ * GPU time by state, in equal bins on round instants. The first and the last bin may be shorter. No bin begins before
+ * the first GPU joined, so that averages count observed time only.
  */
 export async function readBins(ctx: Context, span: Span, filter: Filter): Promise<Bin[]> {
   const seconds = (span.to.getTime() - span.from.getTime()) / 1000;

@@ -272,7 +272,7 @@ describe("the time of the pool", () => {
     });
   });
 
-  it("tells a person what their own GPUs did in a day, and nothing of others'", async () => {
+  it("shows a person the utilization of their own GPUs only", async () => {
     const now = () => at(8);
     const held = async ({ ctx }: Person) => {
       const { bins } = await ownUse({ ...ctx, now });
@@ -284,7 +284,7 @@ describe("the time of the pool", () => {
     expect(await held(world.lead)).toEqual([]);
   });
 
-  it("begins when the first GPU joined: an average over its first stretch counts observed time alone", async () => {
+  it("begins when the first GPU joined, so that the first bin averages observed time only", async () => {
     // Stretches of six hours, on round instants: the first one begins before the pool does, as a rule.
     const [first] = (await read(world.admin.ctx, { from: iso(-200), to: iso(100) })).bins;
     expect(first?.from).toBe(iso(0));

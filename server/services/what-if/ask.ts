@@ -82,7 +82,7 @@ async function timeOf(ctx: Context, question: WhatIfQuestion): Promise<Time> {
   if (from >= to) throw new SluiceError("invalid", "from: The time begins before it ends, and before now.");
   if (to - from > LONGEST_DAYS * DAY_MS)
     throw new SluiceError("invalid", `from: Ask for ${LONGEST_DAYS} days at most.`);
-  // Time before the first GPU joined would count as idle for the pool of now, and not for that of then.
+  // Before the first GPU joined, the current pool would count as idle, and the recorded pool would not.
   const since = (await observedSince(ctx.db))?.getTime() ?? from;
   return { from: since < to ? Math.max(from, since) : from, to };
 }

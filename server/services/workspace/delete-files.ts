@@ -6,7 +6,7 @@ import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { loadRemoved } from "#server/services/workspace/load-removed.ts";
 
-/** Deletes the files of a removed workspace before their time. It cannot be restored from then on. */
+/** Deletes the files of a removed workspace early. It cannot be restored afterwards. */
 export async function deleteFiles(ctx: Context, raw: WorkspaceInput): Promise<Record<string, never>> {
   const { id } = parse(workspaceInput, raw);
   await inTransaction(ctx, async (tx) => {

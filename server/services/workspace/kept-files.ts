@@ -1,4 +1,4 @@
-/** Removed workspaces whose files are kept: for everything else in the product they are gone. */
+/** Removed workspaces with kept files. Everything else in the product treats them as gone. */
 import { and, eq, isNotNull, ne, or, type SQL } from "drizzle-orm";
 import { workspaces } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
@@ -19,6 +19,6 @@ export function keepsFiles(row: Pick<WorkspaceRow, "desired" | "filesKeptUntil">
 export const isRestorable = (): SQL | undefined =>
   and(eq(workspaces.desired, "removed"), isNotNull(workspaces.filesKeptUntil));
 
-/** Workspaces that are there, or can come back: what they need must stay. */
+/** Workspaces that exist or can be restored; their dependencies must stay. */
 export const isThereOrRestorable = (): SQL | undefined =>
   or(ne(workspaces.desired, "removed"), isNotNull(workspaces.filesKeptUntil));

@@ -33,7 +33,7 @@ const set = (name: "SLUICE_REMOVED_WORKSPACES" | "SLUICE_REMOVED_FILES_GIB", val
   resetEnv();
 };
 let seconds = 0;
-/** A stopped workspace that somebody has removed, each a second after the one before. */
+/** A stopped, removed workspace; each is removed a second after the previous one. */
 async function removed(owner: Person = world.member, by: Person = owner): Promise<string> {
   const { id } = await makeWorkspace(world, { owner, name: `kept ${++seconds}`, running: false });
   const at = Date.now() - 3_600_000 + seconds * 1_000;
@@ -48,7 +48,7 @@ const deletions = async (id: string) =>
     .from(auditEvents)
     .where(and(eq(auditEvents.subject, id), eq(auditEvents.action, "workspace.delete-files")));
 
-it("names the removals above a limit, the newest never", () => {
+it("finds removed workspaces above a limit, never the newest", () => {
   const sized = (...bytes: number[]) => bytes.map((each, index) => ({ id: `${index}`, bytes: each }));
   expect(aboveLimits(sized(1, 1, 1), { count: 3, bytes: 3 })).toEqual([]);
   expect(aboveLimits(sized(1, 1, 1), { count: 2, bytes: 3 })).toEqual(["2"]);
@@ -58,7 +58,7 @@ it("names the removals above a limit, the newest never", () => {
 });
 
 describe("the files of removed workspaces", () => {
-  it("are limited in number for each owner, whoever removes: the oldest go, with an entry in the audit", async () => {
+  it("are limited in number per owner: the oldest are deleted, with an audit entry", async () => {
     set("SLUICE_REMOVED_WORKSPACES", 2);
     const other = await removed(world.colleague);
     const [oldest, second] = [await removed(), await removed()];
@@ -71,7 +71,7 @@ describe("the files of removed workspaces", () => {
     expect(await deletions(second)).toEqual([]);
   });
 
-  it("are limited in bytes for each owner: the oldest go, and others stay", async () => {
+  it("are limited in bytes per owner: the oldest are deleted, and others stay", async () => {
     set("SLUICE_REMOVED_FILES_GIB", 2);
     const others = [await removed(world.colleague), await removed(world.colleague)];
     const mine = [await removed(), await removed(), await removed()];
@@ -89,7 +89,7 @@ describe("the files of removed workspaces", () => {
     expect([await keptBy(world.member), await keptBy(world.colleague)]).toEqual([mine.slice(2), others.slice(1)]);
   });
 
-  it("are the installation's alone to limit", async () => {
+  it("are limited by the system principal only", async () => {
     await expect(limitKeptFiles(world.admin.ctx, async () => 0)).rejects.toMatchObject({ code: "forbidden" });
   });
 });

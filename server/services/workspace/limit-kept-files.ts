@@ -1,4 +1,4 @@
-/** Limits of the files of removed workspaces, for each person. No other limit counts them. */
+/** Limits for the files of removed workspaces, per owner. No other limit counts these files. */
 import { and, asc, desc, eq, inArray } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import type { Transaction } from "#server/db/client.ts";
@@ -17,8 +17,8 @@ export type MeasureKept = (kept: KeptWorkspace) => Promise<number>;
 type Sized = { id: string; bytes: number };
 
 /**
- * The workspaces of one person whose files are above a limit, from the newest removal to the oldest. The newest removal
- * stays in any case, so that a person can undo it.
+ * The removed workspaces of one person above a limit, from the newest removal to the oldest. The newest removal
+ * is never among them, so that a person can undo it.
  */
 export function aboveLimits(newestFirst: readonly Sized[], limits: { count: number; bytes: number }): string[] {
   let sum = 0;
@@ -29,7 +29,7 @@ export function aboveLimits(newestFirst: readonly Sized[], limits: { count: numb
   return first === -1 ? [] : newestFirst.slice(first).map(({ id }) => id);
 }
 
-/** Gives up the files of a person's oldest removals above the number that is kept. */
+/** Gives up the files of a person's oldest removed workspaces above the maximum number. */
 export async function giveUpOldest(tx: Context & { db: Transaction }, ownerId: string): Promise<void> {
   const rows = await tx.db
     .select({ id: workspaces.id })
@@ -43,7 +43,7 @@ export async function giveUpOldest(tx: Context & { db: Transaction }, ownerId: s
   );
 }
 
-/** Gives up the files of removals above the limits of their owners: the oldest first. Returns the number of them. */
+/** Gives up the files of removed workspaces above their owners' limits, oldest first. Returns their number. */
 export async function limitKeptFiles(ctx: Context, measure: MeasureKept): Promise<number> {
   authorize(ctx.principal, "workspace.limit-kept-files");
   const rows = await ctx.db
@@ -70,7 +70,7 @@ export async function limitKeptFiles(ctx: Context, measure: MeasureKept): Promis
   return total;
 }
 
-/** The reconciler deletes the files. Workspaces that were restored meanwhile are left out. */
+/** Marks the files for the reconciler to delete. Skips workspaces that were restored in the meantime. */
 async function giveUp(tx: Context & { db: Transaction }, ids: readonly string[]): Promise<number> {
   if (ids.length === 0) return 0;
   // In one order, so that two removals do not wait for each other.

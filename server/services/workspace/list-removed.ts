@@ -4,10 +4,10 @@ import type { RemovedWorkspaceList } from "#server/contracts/workspace.ts";
 import { images, imageVersions, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { isRestorable } from "./kept-files.ts";
 
-/** So many are listed. */
+/** Maximum workspaces listed. */
 const LISTED = 200;
 
-/** Removed workspaces that can be restored: one's own, those of teams one leads, and for an admin every one. */
+/** Removed workspaces that the caller can restore: own ones, those of teams they lead, and all for an admin. */
 export async function listRemoved(ctx: Context): Promise<RemovedWorkspaceList> {
   authorize(ctx.principal, "workspace.list");
   const where = and(isRestorable(), gt(workspaces.filesKeptUntil, ctx.now()), answersFor(ctx));

@@ -40,7 +40,7 @@ function visibleTo(principal: Extract<Context["principal"], { kind: "user" }>, s
   if (scope === "mine") return own;
   const shared = sql`${roleOf(principal)} is not null`;
   if (scope === "shared") return shared;
-  // One that is shared with whoever asks is listed there alone.
+  // Workspaces shared with the caller are listed under `shared` only.
   const others = and(ne(workspaces.ownerId, principal.userId), sql`${roleOf(principal)} is null`);
   if (principal.isAdmin) return scope === "others" ? others : undefined;
   const led = Object.entries(principal.teams).flatMap(([teamId, role]) => (role === "lead" ? [teamId] : []));

@@ -8,8 +8,8 @@ import { isRestorable } from "./kept-files.ts";
 import type { WorkspaceRow } from "./load.ts";
 
 /**
- * A removed workspace whose files are still there, held until the transaction ends, when the principal may do `action`
- * to it. Who collaborated in it sees it no longer.
+ * Loads a removed workspace that still has its files, if the principal may do `action` to it. Its row stays locked
+ * until the transaction ends. Former collaborators no longer see it.
  */
 export async function loadRemoved(
   tx: Context & { db: Transaction },
@@ -24,7 +24,7 @@ export async function loadRemoved(
     .for("no key update");
   const resource = row && { teamId: row.teamId, ownerId: row.ownerId, workspaceId: id };
   if (row === undefined || !isAllowed(tx.principal, "workspace.read", resource)) {
-    const message = "There is no such removed workspace, or it is not yours to see. Its files may be deleted already.";
+    const message = "This removed workspace does not exist, or you have no access. Its files may be deleted already.";
     throw new SluiceError("not-found", message);
   }
   authorize(tx.principal, action, resource);

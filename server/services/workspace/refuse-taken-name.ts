@@ -1,8 +1,8 @@
 import { isUniqueViolation, SluiceError } from "#server/errors.ts";
 
 /**
- * Runs a write of a workspace's name; an owner's names are unique among what is not removed. `who` is that owner:
- * not always the person who asks.
+ * Runs a write of a workspace's name, and reports a duplicate. Names are unique per owner among workspaces that are not
+ * removed. `who` begins the error with the owner, who may differ from the caller.
  */
 export async function refuseTakenName<T>(
   name: string | undefined,

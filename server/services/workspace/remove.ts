@@ -10,9 +10,9 @@ import { giveUpOldest } from "#server/services/workspace/limit-kept-files.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 
 /**
- * Wants it gone: notebooks end, GPUs go back, and its name is free at once. Its files are kept for the installation's
- * period (SLUICE_REMOVED_WORKSPACE_DAYS), and `restore` brings it back. Above the limit of removed workspaces, the files
- * of the oldest ones go first. What the installation itself removes is a test of its own, whose files nobody needs.
+ * Removes a workspace: notebooks end, GPUs are released, and the name is free at once. Its files are kept for the
+ * installation's period (SLUICE_REMOVED_WORKSPACE_DAYS), and `restore` brings it back. Above the limit of removed
+ * workspaces, the oldest files are deleted first. Test workspaces, which the system principal removes, keep no files.
  */
 export async function remove(ctx: Context, raw: WorkspaceInput): Promise<Record<string, never>> {
   const { id } = parse(workspaceInput, raw);

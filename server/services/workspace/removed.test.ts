@@ -55,7 +55,7 @@ async function removed(owner: Person = world.member, teamId = world.team) {
 const listedFor = async (person: Person) => (await listRemoved(person.ctx)).workspaces.map(({ id }) => id);
 
 describe("a removed workspace", () => {
-  it("is gone from every list but that of removed workspaces, which says until when its files are kept", async () => {
+  it("is only in the list of removed workspaces, with the end of its files", async () => {
     const { id, name } = await removed();
     expect(await code(get(world.member.ctx, { id }))).toBe("not-found");
     const { workspaces: shown } = await list(world.member.ctx, { search: name });
@@ -77,7 +77,7 @@ describe("a removed workspace", () => {
     expect(await code(create(world.member.ctx, { name, image: "cuda-python" }))).toBe("done");
   });
 
-  it("does not keep its team from being archived, once nothing of it runs", async () => {
+  it("does not block archiving its team after its processes end", async () => {
     const { id } = await removed(world.outsider, world.otherTeam);
     await test.db.update(workspaces).set({ observed: "stopping" }).where(eq(workspaces.id, id));
     expect(await code(archive(world.admin.ctx, { id: world.otherTeam }))).toBe("conflict");
@@ -90,7 +90,7 @@ describe("a removed workspace", () => {
     expect(await code(restore(world.admin.ctx, { id }))).toBe("done");
   });
 
-  it("keeps no files where the installation says so, and none of a test of the installation itself", async () => {
+  it("keeps no files with a period of 0, and none of a test workspace", async () => {
     const { id: tested } = await makeWorkspace(world, { owner: world.member });
     await remove(world.system, { id: tested });
     process.env.SLUICE_REMOVED_WORKSPACE_DAYS = "0";
@@ -137,7 +137,7 @@ describe("restoring", () => {
     expect(await code(restore(world.lead.ctx, { id }))).toBe("done");
   });
 
-  it("is over when the period is, or when somebody has deleted the files", async () => {
+  it("is not possible after the period, or after the files are deleted", async () => {
     const [one, two] = [await removed(), await removed()];
     expect(await code(restore(later(world.member.ctx, 7 * DAY + 1000), { id: one.id }))).toBe("not-found");
     expect((await listRemoved(later(world.member.ctx, 7 * DAY + 1000))).workspaces).toEqual([]);

@@ -8,7 +8,7 @@ import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 import { refuseTakenName } from "#server/services/workspace/refuse-taken-name.ts";
 
-/** Gives it another name. Its address, files and leases go by its id and stay as they are. */
+/** Renames a workspace. Its address, files and leases depend on its id and stay as they are. */
 export async function rename(ctx: Context, raw: RenameWorkspaceInput): Promise<WorkspaceView> {
   const { id, name } = parse(renameWorkspaceInput, raw);
   return await refuseTakenName(name, () =>

@@ -18,7 +18,7 @@ export async function restore(ctx: Context, raw: RestoreWorkspaceInput): Promise
       const row = await loadRemoved(tx, input.id, "workspace.restore");
       await refuseArchived(tx, row.teamId);
       const name = input.name ?? row.name;
-      // What runs when it comes back has been asked to end: the reconciler sees that through.
+      // Processes of the removed workspace may still be ending; the reconciler waits for them.
       const observed = row.observed === "stopped" ? "stopped" : "stopping";
       await tx.db
         .update(workspaces)
@@ -32,7 +32,7 @@ export async function restore(ctx: Context, raw: RestoreWorkspaceInput): Promise
   return await refuseTakenName(input.name, write, "Its owner has");
 }
 
-/** An archived team has no workspaces; whoever archives it waits for this transaction. */
+/** Refuses a restore into an archived team. The lock makes a concurrent archive wait for this transaction. */
 async function refuseArchived(tx: Context & { db: Transaction }, teamId: string): Promise<void> {
   const [team] = await tx.db.select().from(teams).where(eq(teams.id, teamId)).for("key share");
   if (team === undefined || team.archivedAt === null) return;

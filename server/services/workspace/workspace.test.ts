@@ -122,7 +122,7 @@ describe("renaming", () => {
     ]);
   });
 
-  it("is refused for a name that another workspace of the owner has, and for anybody but the owner", async () => {
+  it("is refused for a name in use by the owner, and for everybody but the owner", async () => {
     const [one, two] = [name(), name()];
     await makeWorkspace(world, { owner: world.member, name: one });
     const { id } = await makeWorkspace(world, { owner: world.member, name: two });

@@ -11,7 +11,7 @@ import { anyContext } from "../../../page-context.ts";
 
 export const metadata = { title: "Invitation" };
 
-/** The page of an invitation: whom it is for, and what that person does next. */
+/** The page of an invitation: its e-mail and team, and the next step for this visitor. */
 export default async function InvitePage({ params }: { params: Promise<{ code: string }> }) {
   const { code } = await params;
   const ctx = await anyContext();
@@ -44,7 +44,7 @@ function nextStep(principal: Principal, { email, hasAccount }: InviteView): stri
   return `You are signed in as ${principal.email}. Sign out, then open this link again.`;
 }
 
-/** Who has an account joins with it; nobody joins for another e-mail. */
+/** An existing account joins by itself. An invitation for another e-mail cannot be used. */
 function Next({ code, invite, principal }: { code: string; invite: InviteView; principal: Principal }) {
   if (principal.kind === "user") {
     return principal.email === invite.email ? <JoinTeam code={code} teamName={invite.teamName} /> : <SignOutButton />;

@@ -179,9 +179,9 @@ export default async function TeamPage({ params, searchParams }: Props) {
       )}
       <Section title="Who holds what">
         {leases.length === 0 && team.quotas.length === 0 ? (
-          <EmptyState title="Nobody holds a GPU now">{NO_QUOTA}.</EmptyState>
+          <EmptyState title="The team has no leases">{NO_QUOTA}.</EmptyState>
         ) : leases.length === 0 ? (
-          <EmptyState title="Nobody holds a GPU now">
+          <EmptyState title="The team has no leases">
             The whole quota of the team is free: <code>%gpu attach 0.5</code> in a notebook borrows half a GPU.
           </EmptyState>
         ) : (
@@ -278,7 +278,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
   );
 }
 
-/** Said where limit and increase together are more than there is, and more helps nobody. */
+/** A warning where the limit with the increase exceeds the pool, so that the increase has no effect. */
 function beyondPool(
   { gpuType, limitMilli, state }: QuotaRequestView,
   quotas: readonly QuotaView[],
@@ -286,7 +286,7 @@ function beyondPool(
 ): string | undefined {
   const quota = quotas.find((one) => one.gpuType === gpuType);
   if (quota === undefined || state === "refused") return undefined;
-  // One that is approved and holds is among the increases.
+  // `limitNow` already has an approved increase that is in effect.
   const sum = state === "approved" ? limitNow(quota) : limitNow(quota) + limitMilli;
   const there = capacity.get(gpuType) ?? 0;
   return sum > there ? `limit ${formatAmount(sum)}, the pool has ${formatAmount(there)}` : undefined;

@@ -7,7 +7,7 @@ export const GET = route(
   {
     method: "GET",
     path: "/gpu-servers/install",
-    summary: "The program of a GPU server, or the script that installs it; the bearer is a join token",
+    summary: "Download gpud or its install script; the bearer token is a join token",
     action: "gpu-server.join",
     input: installInput,
     output: nothing,

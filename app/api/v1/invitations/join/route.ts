@@ -6,7 +6,7 @@ export const POST = route(
   {
     method: "POST",
     path: "/invitations/join",
-    summary: "Join the team of an invitation for one's own e-mail",
+    summary: "Join the team of an invitation to your own e-mail",
     action: "user.join-by-invite",
     input: joinByInviteInput,
     output: joinByInviteOutput,

@@ -23,7 +23,7 @@ export const DELETE = route(
   {
     method: "DELETE",
     path: "/teams/{id}/quotas/{type}",
-    summary: "Remove what a team may borrow of a GPU type",
+    summary: "Remove the quota of a team for a GPU type",
     action: "team.set-quota",
     input: removeQuotaInput.omit({ teamId: true, gpuType: true }).extend(named),
     output: teamView,

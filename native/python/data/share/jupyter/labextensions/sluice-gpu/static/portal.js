@@ -1,11 +1,11 @@
 /**
- * What JupyterLab shows of the portal: the menu, the workspace's name in the browser's tab, the examples in the
- * launcher, and what a viewer sees. `follow` calls back with what the workspace's own server tells (see remoteEntry.js).
+ * The portal in JupyterLab: the menu, the workspace's name in the browser's tab, the examples in the launcher, and the
+ * read-only mode of viewers. `follow` calls back with each status of the workspace's server (see remoteEntry.js).
  */
 
 const OPEN_EXAMPLE = "sluice:open-example";
 
-/** Commands that open a page of the portal in a tab of its own; the portal itself asks before it ends anything. */
+/** Commands that open a page of the portal in a new tab. The portal confirms destructive actions itself. */
 const PAGES = [
   { id: "sluice:portal", label: "Open portal", path: () => "/workspaces" },
   { id: "sluice:workspace", label: "Open this workspace's page", path: (id) => `/workspaces/${id}` },
@@ -53,7 +53,7 @@ export function makeMenu({ IMainMenu }, { ICommandPalette }, { Menu }, follow, b
   };
 }
 
-/** The portal's accent in JupyterLab's own two themes (app/globals.css); a theme that somebody has chosen stays as it is. */
+/** The portal's accent in JupyterLab's own two themes (app/globals.css). Other themes stay as they are. */
 const ACCENT = `
   body[data-jp-theme-name="JupyterLab Light"] { --jp-brand-color0: #084c5a; --jp-brand-color1: #0a6172;
     --jp-brand-color2: #7fb8c3; --jp-brand-color3: #dcf0f3; }
@@ -73,7 +73,7 @@ export function makeTheme() {
   };
 }
 
-/** Several workspaces are open at a time: their tabs begin with the name, whatever JupyterLab writes behind it. */
+/** Tab titles begin with the workspace's name, because several workspaces can be open at a time. */
 export function makeTabTitle(follow) {
   return {
     id: "sluice-gpu:tab-title",
@@ -97,7 +97,7 @@ export function makeTabTitle(follow) {
   };
 }
 
-/** The notebooks that came with the home; without that folder the launcher has no such category. */
+/** The example notebooks in the home. Without their folder, the launcher has no such category. */
 export function makeExamples({ ILauncher }, { notebookIcon }) {
   return {
     id: "sluice-gpu:examples",
@@ -111,7 +111,7 @@ export function makeExamples({ ILauncher }, { notebookIcon }) {
         icon: notebookIcon,
         execute: ({ path }) => app.commands.execute("docmanager:open", { path }),
       });
-      // Nobody waits for it.
+      // Not awaited: JupyterLab can start without the examples.
       void app.serviceManager.contents.get("examples").then(
         ({ content }) => {
           const paths = content.filter(({ type }) => type === "notebook").map(({ path }) => path);
@@ -162,7 +162,7 @@ export function makeViewer({ PageConfig, URLExt }, { Widget }) {
   };
 }
 
-/** Why the gateway lets this browser only look; undefined where it lets it work, and where it does not answer. */
+/** The gateway's reason for read-only access; undefined with full access, and without an answer. */
 async function refusalOf(url) {
   try {
     const { status } = await fetch(url, { method: "HEAD" });

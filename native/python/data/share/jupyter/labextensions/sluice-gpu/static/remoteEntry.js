@@ -11,7 +11,7 @@
   /** A closed dialog is not shown again for this time, though JupyterLab goes on asking its server. */
   const DIALOG_PAUSE_MS = 600_000;
   const BORROW = "sluice-gpu:open";
-  /** Beside this file; only while this script runs does the document know which it is. */
+  /** Beside this file. `currentScript` is set only while this script runs. */
   const PORTAL = new URL("portal.js", document.currentScript.src).href;
   let shared;
 
@@ -39,7 +39,7 @@
         const source = new EventSource(URLExt.join(PageConfig.getBaseUrl(), "sluice-gpu", "status"));
         source.onmessage = (event) => tell(JSON.parse(event.data));
         source.onerror = () => {
-          // Until it is connected again, nothing outdated stands there.
+          // Clear the display until the connection is back.
           tell({ text: "", detail: "", panel: null });
           // The browser connects again by itself, but not after a refusal: the person may have to sign in first.
           if (source.readyState === EventSource.CLOSED) setTimeout(open, STREAM_RETRY_MS);
@@ -105,7 +105,7 @@
     ["10m", "10 minutes"],
     ["1h", "1 hour"],
   ];
-  /** What people read of a lease's state. */
+  /** Display texts of lease states. */
   const STATES = { attached: "attached", idle: "idle", reclaim: "taken back soon" };
   const gpus = (milli) => String(milli / 1000);
 
@@ -187,14 +187,14 @@
         this.history,
       );
       tracker.currentChanged.connect(() => {
-        // A second connection of the same function is none.
+        // Connecting the same function twice has no effect.
         tracker.currentWidget?.sessionContext.kernelChanged.connect(this.redraw);
         this.draw();
       });
       this.draw();
     }
 
-    /** Of the notebook in front. */
+    /** The kernel of the active notebook. */
     kernel() {
       return this.tracker.currentWidget?.sessionContext.session?.kernel ?? undefined;
     }
@@ -269,7 +269,7 @@
         milli === undefined
           ? this.told?.panel == null
             ? ""
-            : "Your team may use no GPU. Ask your team lead."
+            : "The team has no GPU quota. Ask an admin to give it one."
           : milli <= atOnce
             ? "Granted at once."
             : `Waits in the queue: ${gpus(atOnce)} would be granted at once.`;
@@ -348,7 +348,7 @@
     }
   }
 
-  /** How full and how busy the GPU of a lease is. */
+  /** Memory use and utilization of the GPU of a lease. */
   function gauges({ state, name, label, usedBytes, memoryBytes, computePercent }) {
     const gib = (bytes) => (bytes / 2 ** 30).toFixed(1);
     const whose = label === "" ? "" : ` (${label})`;
