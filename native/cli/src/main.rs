@@ -13,6 +13,9 @@ use std::time::SystemTime;
 
 fn main() -> ExitCode {
     let matches = args::command().get_matches();
+    if !matches!(matches.subcommand_name(), Some("run" | "pod")) {
+        end_with_the_reader();
+    }
     match matches.subcommand() {
         Some(("run", options)) => run::run(options),
         Some(("pod", options)) => pod::run(options),
@@ -24,6 +27,13 @@ fn main() -> ExitCode {
         }
         _ => ExitCode::from(2),
     }
+}
+
+/// Ends the process without a message when the reader of its output leaves, as `head` does. `run` and `pod` go on: they
+/// hold a lease.
+fn end_with_the_reader() {
+    // SAFETY: SIG_DFL installs no handler, and this process has no other thread yet.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Asks the client library.

@@ -348,7 +348,13 @@ impl Signals {
         match status {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => code as u8,
-                (None, Some(signal)) => 128u8.wrapping_add(signal as u8),
+                (None, Some(signal)) => {
+                    if signal != libc::SIGINT {
+                        let signal = status.to_string().replacen("signal: ", "signal ", 1);
+                        eprintln!("sluice: the program was ended by {signal}");
+                    }
+                    128u8.wrapping_add(signal as u8)
+                }
                 _ => NOT_STARTED,
             },
             Err(_) => NOT_STARTED,

@@ -81,8 +81,20 @@ fn the_exit_code_is_the_programs_and_it_finds_the_lease() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("Attached 0.5 GPU"), "{output:?}");
     let killed = workspace.run("kill -KILL $$").wait_with_output().expect("ends");
     assert_eq!(killed.status.code(), Some(137));
+    let said = String::from_utf8_lossy(&killed.stderr);
+    assert!(said.contains("the program was ended by signal 9 (SIGKILL)"), "{said}");
     let missing = workspace.run("exec /no/such/program").wait_with_output().expect("ends");
     assert_eq!(missing.status.code(), Some(127));
+}
+
+#[test]
+fn a_command_ends_quietly_when_the_reader_of_its_output_has_left() {
+    let workspace = Workspace::new("reader");
+    let sluice = sluice_testing::program("sluice");
+    let shown = format!("(sleep 1; '{}' nvidia-smi -L; echo code=$? >&2) | true", sluice.display());
+    let output = workspace.run(&shown).wait_with_output().expect("ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&format!("code={}", 128 + libc::SIGPIPE)) && !said.contains("panicked"), "{said}");
 }
 
 #[test]
