@@ -209,6 +209,7 @@ describe("a notebook that goes after what is not its own", () => {
     const said = await runCode(
       own.server,
       "import os; print(os.environ['GCONV_PATH'], 'SLUICE_SET_HOME' in os.environ)",
+      { timeoutMs: 30_000 },
     );
     expect(said.trim()).toBe("/home/user/gconv False");
   }, 30_000);
