@@ -33,8 +33,8 @@ const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
  * of the sandbox, removes it.
  */
 export function startEnvironment(variables: Readonly<Record<string, string>>): Record<string, string> {
-  const prefixed = Object.entries(variables).map(([name, value]) => [`SLUICE_SET_${name}`, value]);
-  return { PATH: SYSTEM_PATH, LANG: "C.UTF-8", ...Object.fromEntries(prefixed) };
+  const prefixed = Object.entries(variables).map(([name, value]): [string, string] => [`SLUICE_SET_${name}`, value]);
+  return { PATH: SYSTEM_PATH, LANG: "C.UTF-8", ...Object.fromEntries<string>(prefixed) };
 }
 
 export function workspaceEnvironment(

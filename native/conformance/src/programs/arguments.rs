@@ -74,8 +74,8 @@ fn two_lists_of_parameters(driver: &Driver) {
         [(&raw const address).cast(), (&raw const count).cast(), (&raw const value).cast()];
     let packed = [address, u64::from(count) | u64::from(value) << 32];
     // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END
-    let extra: [*const c_void; 5] =
-        [1 as *const c_void, packed.as_ptr().cast(), 2 as *const c_void, (&raw mut bytes).cast(), std::ptr::null()];
+    let tag = std::ptr::without_provenance::<c_void>;
+    let extra: [*const c_void; 5] = [tag(1), packed.as_ptr().cast(), tag(2), (&raw mut bytes).cast(), tag(0)];
     let launch = |parameters: *const *const c_void, extra: *const *const c_void| {
         // SAFETY: three parameters, as the kernel declares.
         unsafe { (driver.cuLaunchKernel)(function, 8, 1, 1, 128, 1, 1, 0, 0, parameters, extra) }

@@ -135,7 +135,8 @@ fn is_allowed(function: &Function, absent: &[&str]) -> bool {
     let half = has("from") && without("from") != without("to");
     // "If edgeData is non-NULL then from and to must be as well", and so with every list of nodes.
     let no_nodes = ["from", "nodes", "dependencies"].iter().any(|name| has(name) && without(name));
-    !neither && !half && !(no_nodes && has(edges) && !without(edges))
+    let edges_without_nodes = no_nodes && has(edges) && !without(edges);
+    !(neither || half || edges_without_nodes)
 }
 
 fn optional_outputs(driver: &Driver) {

@@ -221,8 +221,7 @@ pub fn unknown(opcode: &str, mods: &[&str], version: u32) -> Option<String> {
         return None;
     }
     let Some(taken) = LIST.get(opcode) else { return Some(format!("`{opcode}` is no instruction of PTX")) };
-    let strange =
-        mods.iter().find(|one| !taken.contains(*one) && !(taken.contains("@wgmma") && is_wgmma_shape(one)))?;
+    let strange = mods.iter().find(|one| !(taken.contains(*one) || taken.contains("@wgmma") && is_wgmma_shape(one)))?;
     Some(format!("`{opcode}` has no modifier `.{strange}`"))
 }
 
