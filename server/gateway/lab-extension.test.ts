@@ -1,7 +1,8 @@
 /** The plugin of our JupyterLab extension that says when a session has ended. JupyterLab's own dialogs are stand-ins. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { runInNewContext } from "node:vm";
+import { pathToFileURL } from "node:url";
+import { constants, runInNewContext } from "node:vm";
 import { beforeEach, expect, it } from "vitest";
 
 const FILE = "native/python/data/share/jupyter/labextensions/sluice-gpu/static/remoteEntry.js";
@@ -31,7 +32,13 @@ beforeEach(async () => {
       focus = listener;
     },
   };
-  runInNewContext(readFileSync(path.resolve(FILE), "utf8"), { window, setTimeout });
+  const document = { currentScript: { src: pathToFileURL(path.resolve(FILE)).href } };
+  runInNewContext(
+    readFileSync(path.resolve(FILE), "utf8"),
+    { window, document, setTimeout, URL },
+    // The file imports portal.js, which lies beside it.
+    { importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER },
+  );
   const standard: ConnectionLost = async () => void defaults++;
   const modules: Record<string, unknown> = {
     "@jupyterlab/application": { IConnectionLost: "IConnectionLost", ConnectionLost: standard },
@@ -43,8 +50,17 @@ beforeEach(async () => {
       },
     },
   };
-  const names = ["statusbar", "notebook", "apputils", "coreutils", "application"].map((name) => `@jupyterlab/${name}`);
-  const scope = [...names, "@lumino/widgets"].map((name) => [
+  const names = [
+    "statusbar",
+    "notebook",
+    "apputils",
+    "coreutils",
+    "application",
+    "mainmenu",
+    "launcher",
+    "ui-components",
+  ];
+  const scope = [...names.map((name) => `@jupyterlab/${name}`), "@lumino/widgets"].map((name) => [
     name,
     { "1.0.0": { loaded: true, get: async () => () => modules[name] ?? {} } },
   ]);
