@@ -63,3 +63,9 @@ it("takes /tmp where the temporary folder lies deep", async () => {
   expect(short).toMatch(/^\/tmp\/sluice-\d+\/[0-9a-f]{16}$/);
   await rm(short);
 });
+
+it("is found by callers of one process that ask at the same time", async () => {
+  const found = await Promise.all(Array.from({ length: 20 }, async () => await shortFolder(deep)));
+  expect(new Set(found).size).toBe(1);
+  expect(await realpath(found[0] ?? "")).toBe(await realpath(deep));
+});

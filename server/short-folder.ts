@@ -3,9 +3,10 @@
  * directory may lie deep. The short path is a link in a private folder below the temporary folder.
  */
 import { createHash } from "node:crypto";
-import { lstat, lutimes, mkdir, readlink, rename, rm, symlink, utimes } from "node:fs/promises";
+import { lstat, lutimes, mkdir, readlink, rename, symlink, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { unfinishedName } from "#server/unfinished-name.ts";
 
 /** Leaves 47 bytes for the path of a socket within the state directory. */
 const SHORT_BYTES = 60;
@@ -46,8 +47,7 @@ async function makeLink(link: string, target: string): Promise<void> {
     return;
   }
   // By rename: another process may use the link at this moment.
-  const made = `${link}.${process.pid}`;
-  await rm(made, { force: true });
+  const made = unfinishedName(link);
   await symlink(target, made);
   await rename(made, link);
 }

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { env } from "#server/env.ts";
+import { unfinishedName } from "#server/unfinished-name.ts";
 
 /** Signs the portal's session cookie. */
 export async function authSecret(): Promise<string> {
@@ -28,7 +29,7 @@ export async function keptKey(stateDir: string, name: string, make: () => Promis
   const existing = await readFile(file, "utf8").catch(() => undefined);
   if (existing !== undefined) return existing.trim();
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const mine = `${file}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  const mine = unfinishedName(file);
   await writeFile(mine, await make(), { mode: 0o600, flag: "wx" });
   await link(mine, file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;

@@ -12,6 +12,7 @@ import { z } from "zod";
 import { deviceNeeds } from "#server/contracts/lease.ts";
 import { readEnv } from "#server/env.ts";
 import { messageFor } from "#server/errors.ts";
+import { unfinishedName } from "#server/unfinished-name.ts";
 import { runConfined, takeBack } from "./confined.ts";
 import { withFileLock } from "./file-lock.ts";
 import { isAlive, runLines } from "./processes.ts";
@@ -216,8 +217,9 @@ function parseUsed(text: string): z.infer<typeof usedSchema> | undefined {
 async function writeState(stateDir: string, name: string, state: EnvironmentState): Promise<void> {
   const file = path.join(stateDir, "environments", `${name}.json`);
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-  await writeFile(`${file}.${process.pid}`, JSON.stringify(state));
-  await rename(`${file}.${process.pid}`, file);
+  const unfinished = unfinishedName(file);
+  await writeFile(unfinished, JSON.stringify(state));
+  await rename(unfinished, file);
 }
 
 /** Brings the environment into being unless it is there; builders that start together wait for one another. */

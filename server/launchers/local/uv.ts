@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
+import { unfinishedName } from "#server/unfinished-name.ts";
 import { runLines } from "./processes.ts";
 
 /** The version installed when the machine has none. */
@@ -16,7 +17,7 @@ export async function findUv(stateDir: string, onLine: (line: string) => void): 
   const home = path.join(stateDir, "tools", `uv-${UV_VERSION}`);
   const own = path.join(home, "bin", "uv");
   if (existsSync(own)) return own;
-  const unfinished = `${home}.${process.pid}`;
+  const unfinished = unfinishedName(home);
   await mkdir(path.dirname(home), { recursive: true, mode: 0o700 });
   onLine("Installing uv, the installer of Python packages");
   try {
