@@ -33,7 +33,7 @@ test.afterAll(async () => {
 /** Waits for the whole check and approves. */
 async function passAndApprove(): Promise<void> {
   const steps = page.getByRole("list", { name: "Steps of the check" });
-  await expect(page.getByText("passed, to be approved")).toBeVisible({ timeout: 200_000 });
+  await expect(page.getByText("passed, to be approved")).toBeVisible({ timeout: 400_000 });
   await expect(steps.getByText("computed 6 * 7", { exact: false }).last()).toBeVisible();
   const keys = new Keyboard(page);
   await keys.press(page.getByRole("button", { name: "Approve and roll out" }));
