@@ -32,6 +32,8 @@ test.afterAll(async () => {
 
 /** Waits for the whole check and approves. */
 async function passAndApprove(): Promise<void> {
+  // A proposal is built and tested, which takes minutes on a busy machine.
+  test.setTimeout(600_000);
   const steps = page.getByRole("list", { name: "Steps of the check" });
   await expect(page.getByText("passed, to be approved")).toBeVisible({ timeout: 400_000 });
   await expect(steps.getByText("computed 6 * 7", { exact: false }).last()).toBeVisible();
