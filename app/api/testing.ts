@@ -590,7 +590,7 @@ export type Fixture = {
   proposalId: string;
   inviteCode: string;
   inviteId: string;
-  /** Of an invitation of the owner into the other team. */
+  /** Code of the owner's invitation into the other team. */
   joinCode: string;
   sampleCode: string;
   passwordCode: string;

@@ -11,7 +11,7 @@ import type { Glance } from "#server/contracts/session.ts";
 const OWN_SECONDS = 1 / 3;
 /** Of the place in the queue, which others move. */
 const PLACE_SECONDS = 1;
-/** Of the idle limit, which every work of a GPU moves. */
+/** Pace of the idle limit, which any GPU work moves. */
 const WORK_SECONDS = 60;
 const AGAIN_SECONDS = 5;
 

@@ -2,16 +2,19 @@
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
 import { systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
-import { env } from "#server/env.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
-import { type KeptWorkspace, limitKeptFiles, type MeasureKept } from "#server/services/workspace/limit-kept-files.ts";
+import {
+  type KeptWorkspace,
+  limitKeptFiles,
+  type MeasureKept,
+  mostKeptBytes,
+} from "#server/services/workspace/limit-kept-files.ts";
 import { startRounds } from "./rounds.ts";
 
 const EVERY_MS = 60_000;
 /** A measurement that failed is made again after this time. */
 const AGAIN_MS = 3_600_000;
-const GIB = 1024 ** 3;
 /** Maximum cached sizes; the oldest are evicted. */
 const MOST_KNOWN = 10_000;
 
@@ -52,7 +55,7 @@ export function measureOnce(launchers: ReadonlyMap<string, Launcher>, log: Logge
     const before = known.get(id);
     if (before?.filesKeptUntil === filesKeptUntil.getTime() && Date.now() < before.until) return before.bytes;
     const measured = await measureFiles(id, launchers.get(launcher), log, signal);
-    const bytes = measured ?? env().SLUICE_REMOVED_FILES_GIB * GIB;
+    const bytes = measured ?? mostKeptBytes();
     const until = measured === undefined ? Date.now() + AGAIN_MS : Number.POSITIVE_INFINITY;
     known.delete(id);
     known.set(id, { filesKeptUntil: filesKeptUntil.getTime(), bytes, until });

@@ -86,7 +86,7 @@ export class ControlConnection {
   #scanAgain = false;
   /** This side ended the connection: gpud is not lost by that. */
   #hungUp = false;
-  #hasSpoken = false;
+  #isSilent = true;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -106,7 +106,7 @@ export class ControlConnection {
   }
 
   get isSilent(): boolean {
-    return !this.#hasSpoken;
+    return this.#isSilent;
   }
 
   drop(): void {
@@ -117,14 +117,18 @@ export class ControlConnection {
   /** Hangs up; gpud connects again by itself, and if it does not, liveness finds it silent. */
   close(code = 1001, reason = "broker stops"): void {
     this.#hungUp = true;
-    this.#socket.close(code, reason);
-    setTimeout(() => this.#socket.terminate(), 1_000).unref();
+    this.#end(code, reason);
   }
 
   /** Ends the connection of a client that breaks the protocol. It may be replaced at once by a new one. */
   #refuse(reason: string): void {
-    this.#hasSpoken = false;
-    this.#socket.close(1008, reason);
+    this.#isSilent = true;
+    this.#end(1008, reason);
+  }
+
+  /** A client that does not answer the close loses its socket. */
+  #end(code: number, reason: string): void {
+    this.#socket.close(code, reason);
     setTimeout(() => this.#socket.terminate(), 1_000).unref();
   }
 
@@ -156,7 +160,7 @@ export class ControlConnection {
       this.#refuse("hello first");
       return;
     }
-    this.#hasSpoken = true;
+    this.#isSilent = false;
     if (message.type === "pong") {
       this.#measure(message.nonce);
       return;

@@ -23,9 +23,8 @@ export async function bytesOf(folders: readonly string[], options: MeasureOption
   // Files change during the measurement, so du may end with an error. `timeout` exits with 124 or more. It also ends du
   // if the signal has ended the shell only.
   const limit = `timeout -s KILL ${timeoutMs / 1000} nice -n 19`;
-  const owner =
-    asOwner && process.getuid?.() !== 0 ? `own=; ${AS_OWNER} true 2>/dev/null && own="${AS_OWNER} --"; ` : "own=; ";
-  const measure = `${owner}${limit} $own du --summarize --block-size=1024 --one-file-system -- "$@" 2>/dev/null; [ $? -lt 124 ]`;
+  const owner = asOwner && process.getuid?.() !== 0 ? `$(${AS_OWNER} true 2>/dev/null && echo ${AS_OWNER} --)` : "";
+  const measure = `${limit} ${owner} du --summarize --block-size=1024 --one-file-system -- "$@" 2>/dev/null; [ $? -lt 124 ]`;
   const lines = await runLines("sh", ["-c", measure, "du", ...folders], {
     killSignal: "SIGKILL",
     ...(signal && { signal }),

@@ -425,9 +425,14 @@ async function buildProposed(build: Build, options: BuildOptions): Promise<void>
 async function removeCaches(folder: string): Promise<void> {
   const caches = cachesOf(folder);
   if (!existsSync(caches)) return;
-  if ((await realpath(path.dirname(caches))) !== path.dirname(cachesOf(await realpath(folder))))
-    throw new Error("A package has laid a link where Sluice's caches belong.");
+  await refuseLink(folder, path.dirname(caches), "Sluice's caches");
   await rm(caches, { recursive: true });
+}
+
+/** Throws if `inner`, a folder of the environment, is reached through a link of a package. */
+async function refuseLink(environment: string, inner: string, what: string): Promise<void> {
+  if ((await realpath(inner)) !== path.join(await realpath(environment), path.relative(environment, inner)))
+    throw new Error(`A package has laid a link where ${what} belong.`);
 }
 
 /** What the installer of a proposal looks at beside the system's own folders. */
@@ -454,8 +459,7 @@ async function finish(build: Build, unfinished: string, options: BuildOptions): 
   if (definition.labSettings !== undefined) {
     const settings = path.join(unfinished, "share", "jupyter", "lab", "settings");
     await mkdir(settings, { recursive: true });
-    if ((await realpath(settings)) !== path.join(await realpath(unfinished), "share", "jupyter", "lab", "settings"))
-      throw new Error("A package has laid a link where JupyterLab's settings belong.");
+    await refuseLink(unfinished, settings, "JupyterLab's settings");
     await replace(path.join(settings, "overrides.json"), await readFile(path.join(folder, definition.labSettings)));
   }
   const facts = { hash, python, env: definition.env };

@@ -7,14 +7,15 @@ import { env } from "#server/env.ts";
 import { notify } from "#server/live.ts";
 import { isRestorable } from "./kept-files.ts";
 
-const GIB = 1024 ** 3;
-
 export type KeptWorkspace = { id: string; launcher: string; filesKeptUntil: Date };
 
 /** Bytes of the files of a removed workspace; 0 where the files lie in a volume of fixed size. */
 export type MeasureKept = (kept: KeptWorkspace) => Promise<number>;
 
 type Sized = { id: string; bytes: number };
+
+/** Maximum bytes of the files of one person's removed workspaces. */
+export const mostKeptBytes = (): number => env().SLUICE_REMOVED_FILES_GIB * 1024 ** 3;
 
 /**
  * The removed workspaces of one person above a limit, from the newest removal to the oldest. The newest removal
@@ -56,7 +57,7 @@ export async function limitKeptFiles(ctx: Context, measure: MeasureKept): Promis
     .from(workspaces)
     .where(and(isRestorable(), eq(workspaces.observed, "stopped")))
     .orderBy(asc(workspaces.ownerId), desc(workspaces.filesKeptUntil), asc(workspaces.id));
-  const { SLUICE_REMOVED_WORKSPACES: count, SLUICE_REMOVED_FILES_GIB: gib } = env();
+  const limits = { count: env().SLUICE_REMOVED_WORKSPACES, bytes: mostKeptBytes() };
   let total = 0;
   for (const kept of Map.groupBy(rows, ({ ownerId }) => ownerId).values()) {
     if (kept.length === 1) continue;
@@ -64,7 +65,7 @@ export async function limitKeptFiles(ctx: Context, measure: MeasureKept): Promis
     for (const { filesKeptUntil, ...each } of kept) {
       if (filesKeptUntil !== null) sized.push({ id: each.id, bytes: await measure({ ...each, filesKeptUntil }) });
     }
-    const ids = aboveLimits(sized, { count, bytes: gib * GIB });
+    const ids = aboveLimits(sized, limits);
     if (ids.length > 0) total += await inTransaction(ctx, async (tx) => await giveUp(tx, ids));
   }
   return total;

@@ -34,7 +34,7 @@ fn result(code: u32) -> CudaResult {
 /// Whether target and source lie on the device.
 fn sides(device: Device, target: u64, source: u64, bytes: usize, kind: u32) -> CudaResult<(bool, bool)> {
     let found = |address| driver::copy::is_device(device.process, address);
-    // What the kind says is the device's may be page-locked memory of the host.
+    // An address that the kind calls the device's may be page-locked memory of the host.
     let said = |address| driver::copy::names_device(device.process, address, bytes);
     match kind {
         kind::HOST_TO_HOST | kind::DEFAULT => Ok((found(target), found(source))),

@@ -124,7 +124,7 @@ impl Objects {
     }
 }
 
-/// What the documentation allows beside a single NULL: `cuda.h` of CUDA 13.5.
+/// NULL outputs that the documentation allows together: `cuda.h` of CUDA 13.5.
 fn is_allowed(function: &Function, absent: &[&str]) -> bool {
     let without = |name: &str| absent.contains(&name);
     let has = |name: &str| function.parameters.iter().any(|parameter| parameter.name == name);
@@ -157,7 +157,7 @@ fn optional_outputs(driver: &Driver) {
             let absent: Vec<&str> =
                 optional.iter().enumerate().filter(|(at, _)| choice >> at & 1 == 1).map(|(_, name)| *name).collect();
             if is_allowed(function, &absent) {
-                // What is left has been written as before.
+                // The other outputs are written as before.
                 let written = answer(driver, &objects, function, &absent);
                 for (name, was) in &whole {
                     let now = written.iter().find(|(other, _)| other == name);
@@ -195,7 +195,7 @@ fn answer(
             Direction::In => objects.input(driver, function, parameter),
             _ if absent.contains(&parameter.name) => 0,
             Direction::InOut => {
-                // So many entries have room.
+                // Room for this number of entries.
                 room[0] = 4;
                 room.as_mut_ptr() as usize
             }

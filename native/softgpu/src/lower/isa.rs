@@ -214,8 +214,8 @@ static LIST: LazyLock<HashMap<&str, HashSet<&str>>> = LazyLock::new(|| {
     list
 });
 
-/// What of an instruction in a module of this version is not in the list: a sentence. Whatever is newer than the list may
-/// be there.
+/// A sentence with the part of an instruction that the list lacks. Undefined parts of modules newer than the list are
+/// allowed.
 pub fn unknown(opcode: &str, mods: &[&str], version: u32) -> Option<String> {
     if version > NEWEST {
         return None;

@@ -88,7 +88,7 @@ pub struct Builder {
     tables: Vec<PendingTable>,
     /// Names of `.callprototype` and `.calltargets`.
     prototypes: HashSet<String>,
-    /// Those that calls name, and where.
+    /// Prototypes that calls name, with the place of the call.
     prototypes_named: Vec<(String, (u32, u32))>,
     /// Results that are registers: where the caller finds each, and its row.
     returned: Vec<(u32, u32, Type)>,
