@@ -1,17 +1,14 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { api } from "#components/api.ts";
-import { formText } from "#components/form-text.ts";
 import { Button } from "#components/ui/button.tsx";
 import { DataTable } from "#components/ui/data-table.tsx";
-import { Confirm, Dialog } from "#components/ui/dialog.tsx";
-import { Field } from "#components/ui/field.tsx";
-import { FormFooter } from "#components/ui/form-footer.tsx";
+import { Confirm } from "#components/ui/dialog.tsx";
+import { NameDialog } from "#components/ui/name-dialog.tsx";
 import { Remaining } from "#components/ui/time.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import { useSubmit } from "#components/use-submit.ts";
 import type { RemovedWorkspace, WorkspaceView } from "#server/contracts/workspace.ts";
 
 type Asking = { what: "restore" | "delete"; workspace: RemovedWorkspace };
@@ -95,28 +92,21 @@ export function RemovedTable({ workspaces, withOwner }: { workspaces: RemovedWor
 function RestoreDialog({ workspace, onClose }: { workspace: RemovedWorkspace; onClose: () => void }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run } = useSubmit<WorkspaceView>(["name"]);
-  const submit = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const name = formText(new FormData(event.currentTarget), "name");
-    const restored = await run(() => api("POST", `/removed-workspaces/${workspace.id}/restore`, { name }));
-    if (!restored) return;
-    onClose();
-    toast(`${restored.name} is restored. Start it to work in it.`);
-    router.refresh();
-  };
   return (
-    <Dialog
-      open
-      onOpenChange={onClose}
+    <NameDialog
       title={`Restore ${workspace.name}`}
       description="With its files, installed packages and settings. It is stopped at first."
-    >
-      <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
-        <Field label="Name" name="name" required maxLength={60} defaultValue={workspace.name} error={fields.name} />
-        <FormFooter error={error} pending={pending} onCancel={onClose} save="Restore workspace" saving="Restoring" />
-      </form>
-    </Dialog>
+      name={workspace.name}
+      save="Restore workspace"
+      saving="Restoring"
+      send={(name) => api<WorkspaceView>("POST", `/removed-workspaces/${workspace.id}/restore`, { name })}
+      onDone={({ name }) => {
+        onClose();
+        toast(`${name} is restored. Start it to work in it.`);
+        router.refresh();
+      }}
+      onClose={onClose}
+    />
   );
 }
 

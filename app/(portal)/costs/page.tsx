@@ -49,7 +49,7 @@ export default async function CostsPage({ searchParams }: Props) {
     cents: costs.types.length === 0 && costs.unpriced.length > 0 ? null : costs.cents,
   };
   const [first, months] = await load(() =>
-    Promise.all([firstMonth(ctx), trend(ctx, { month, ...(team ? { teamId: team.id } : {}) })]),
+    Promise.all([firstMonth(ctx), trend(ctx, { month, ...(team ? { teamId: team.id } : {}) }, costs)]),
   );
   const mayClose = isAdmin && !team && costs.closed === null && month >= first && month < thisMonth;
   return (
