@@ -10,7 +10,6 @@ import { State } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { QuotaRequestView } from "#server/contracts/sharing.ts";
-
 import { EndIncrease } from "./end-increase.tsx";
 
 type Row = QuotaRequestView & {

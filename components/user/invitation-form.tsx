@@ -19,11 +19,11 @@ import type { InviteOutput } from "#server/contracts/user.ts";
 type Known = { email: string; teamId: string; role: string; deactivated?: string };
 
 /** The account that blocks an invitation, if the reader may add or reactivate it. */
-function accountOf({ code, fields, detail }: ApiError, asked: Known): Known | undefined {
-  if (code !== "conflict" || !fields.email) return undefined;
-  const id = typeof detail === "object" && detail !== null && "deactivated" in detail ? detail.deactivated : undefined;
-  if (typeof id === "string") return { ...asked, deactivated: id };
-  return fields.email.includes("Add them to the team") ? asked : undefined;
+function accountOf({ code, detail }: ApiError, asked: Known): Known | undefined {
+  if (code !== "conflict" || typeof detail !== "object" || detail === null) return undefined;
+  if ("deactivated" in detail && typeof detail.deactivated === "string")
+    return { ...asked, deactivated: detail.deactivated };
+  return "mayAdd" in detail && detail.mayAdd === true ? asked : undefined;
 }
 
 /** Invites a person into a team; the link is shown once, to be sent by whatever way one trusts. */

@@ -23,7 +23,9 @@ export async function invite(ctx: Context, raw: InviteInput): Promise<InviteOutp
       if ((await tx.db.$count(memberships, there)) > 0) {
         throw new SluiceError("invalid", `email: ${input.email} is in this team already.`);
       }
-      throw new SluiceError("conflict", `email: ${input.email} has an account already. Add them to the team instead.`);
+      const message = `email: ${input.email} has an account already. Add them to the team instead.`;
+      // The form offers to add the account.
+      throw new SluiceError("conflict", message, { mayAdd: true });
     }
     const { code, expiresAt } = await createCode(tx, "invite", INVITE_SECONDS, input);
     await audit(tx, {
