@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { OpenDatabase } from "#server/db/client.ts";
 import type { Env } from "#server/env.ts";
+import { refuseRequest } from "#server/http/end-socket.ts";
 import { keptConnections } from "#server/http/kept-connections.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { BROKER_SOCKET } from "#server/launchers/local/network.ts";
@@ -88,7 +89,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     socket.on("error", () => socket.destroy());
     const [pathname] = (request.url ?? "").split("?");
     if (pathname === "/v1/control") control.upgrade(request, socket, head);
-    else socket.end("HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n");
+    else refuseRequest(socket, { status: 404 });
   });
   const host = options.host ?? "127.0.0.1";
   const listening = {

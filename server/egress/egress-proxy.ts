@@ -8,7 +8,6 @@ import {
   createServer as createHttpServer,
   type Server as HttpServer,
   request as httpRequest,
-  type IncomingHttpHeaders,
   type IncomingMessage,
   type ServerResponse,
 } from "node:http";
@@ -16,6 +15,8 @@ import { connect, createServer, type LookupFunction, type Server, type Socket } 
 import { type Duplex, pipeline } from "node:stream";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
 import { SluiceError } from "#server/errors.ts";
+import { endSocket, refuseRequest } from "#server/http/end-socket.ts";
+import { withoutHops } from "#server/http/hop-headers.ts";
 import type { RefusedConnection } from "#server/services/workspace/record-refusals.ts";
 import { within } from "#server/within.ts";
 import { WorkQueue } from "#server/work-queue.ts";
@@ -32,7 +33,6 @@ const CONNECT_MS = 30_000;
 /** A resolver that does not answer holds no connection longer than this. */
 const RESOLVE_MS = 10_000;
 const KEEP_ALIVE_MS = 15_000;
-const REFUSED_MS = 2_000;
 /** A connection without data for this time is closed. */
 const IDLE_MS = 30 * 60_000;
 /** Bounds on the lookups of one workspace, so that one workspace cannot occupy a slow resolver. */
@@ -146,7 +146,7 @@ class Egress implements EgressProxy {
       } else if (!(error instanceof SocksError)) {
         answerSocks(client, REPLY.failed);
       }
-      refuse(client);
+      endSocket(client);
     }
   }
 
@@ -160,15 +160,9 @@ class Egress implements EgressProxy {
       this.#join(client, server, this.#idleMs(destination));
     } catch (error) {
       const { status, message } = unreachable(error);
-      const body = `${message}\n`;
       // Most programs show the reason of the status line and not the body.
-      const lines = [
-        `HTTP/1.1 ${status} ${message.replaceAll(/[^ -~]/g, "?")}`,
-        "content-type: text/plain; charset=utf-8",
-        `content-length: ${Buffer.byteLength(body)}`,
-        "connection: close",
-      ];
-      refuse(client, `${lines.join("\r\n")}\r\n\r\n${body}`);
+      const reason = message.replaceAll(/[^ -~]/g, "?");
+      refuseRequest(client, { status, reason, body: `${message}\n` });
     }
   }
 
@@ -333,26 +327,4 @@ function unreachable(error: unknown): Unreachable {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const known = /^E(?:CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|TIMEDOUT|PIPE)$/.test(code) ? ` (${code})` : "";
   return new Unreachable(502, `The connection could not be made${known}.`);
-}
-
-/** Ends a client's connection. What it still sends is thrown away, and it has a moment to read the answer. */
-function refuse(client: Socket, answer?: string): void {
-  client.setTimeout(REFUSED_MS);
-  client.resume();
-  if (answer === undefined) client.end();
-  else client.end(answer);
-}
-
-/** Headers without hop-by-hop headers (RFC 9110, 7.6.1) and without headers for a proxy. */
-function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {
-  const named = String(headers.connection ?? "")
-    .toLowerCase()
-    .split(",")
-    .map((name) => name.trim());
-  const hops = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", ...named]);
-  // A client that names these would have a body taken for a second request.
-  for (const name of ["content-length", "transfer-encoding", "host"]) hops.delete(name);
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !hops.has(name) && !name.startsWith("proxy-auth")),
-  );
 }

@@ -11,6 +11,7 @@ import { systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { refuseRequest } from "#server/http/end-socket.ts";
 import { keptConnections } from "#server/http/kept-connections.ts";
 import { limitBody } from "#server/http/limit-body.ts";
 import { addressOf, WorkspaceAgent } from "#server/jupyter/endpoint.ts";
@@ -25,13 +26,16 @@ import { Connections } from "./connections.ts";
 import { secretsFrom, setCookie } from "./cookies.ts";
 import { checkOrigin, checkTarget, type GatewayAddress, originOf, workspaceOfHost } from "./hosts.ts";
 import { type Problem, problemHeaders, problemPage } from "./pages.ts";
-import { accessEnded, notAnswering, notRunning, onlyLooking, problemOf } from "./problems.ts";
+import { passAnswer } from "./pass-answer.ts";
+import { accessEnded, badAnswer, notAnswering, notRunning, onlyLooking, problemOf } from "./problems.ts";
 import { guardResponse, prepareRequest } from "./proxy-headers.ts";
 import { isReading } from "./reading.ts";
 import { type Admission, admit, enter, workspaceExists } from "./sessions.ts";
 
 /** How long a request waits for the database before it is told to try again. */
 const DATABASE_TIMEOUT_MS = 4_000;
+/** How long a request to the gateway itself has for its end. */
+const BODYLESS_MS = 5_000;
 /** Where to sign in again. JupyterLab's extension reads it (native/python/data/share/jupyter/labextensions). */
 const SIGN_IN_HEADER = "x-sluice-sign-in";
 
@@ -86,17 +90,42 @@ class Handler {
       database.db.update(workspaces).set({ lastActivityAt }).where(eq(workspaces.id, id)).execute(),
     );
     // The Host header stays the workspace's own, so that Jupyter's own check of the Origin holds too.
-    this.#web = createProxyServer({ changeOrigin: false, xfwd: false, agent: this.#agent });
-    this.#web.on("proxyRes", (answer) => guardResponse(answer.headers));
+    const common = { changeOrigin: false, xfwd: false };
+    this.#web = createProxyServer({ ...common, agent: this.#agent, selfHandleResponse: true });
+    const refuse = (request: IncomingMessage, response: ServerResponse) =>
+      answerProblem(
+        request,
+        response,
+        badAnswer(options.portalUrl, workspaceOfHost(request.headers.host, options) ?? ""),
+      );
+    this.#web.on("proxyReq", (toServer, request, response) => {
+      // An upgrade that nobody asked for ends the connection without an error.
+      toServer.once("close", () => {
+        if (!response.headersSent) refuse(request, response as ServerResponse);
+      });
+    });
+    this.#web.on("proxyRes", (answer, request, response) => {
+      if (!passAnswer(answer, response as ServerResponse)) refuse(request, response as ServerResponse);
+    });
     const upgradeAgent = new WorkspaceAgent({ keepAlive: false });
-    this.#sockets = createProxyServer({ changeOrigin: false, xfwd: false, ws: true, agent: upgradeAgent });
-    this.#sockets.on("proxyReqWs", (toServer, _, socket) =>
+    this.#sockets = createProxyServer({ ...common, ws: true, agent: upgradeAgent });
+    this.#sockets.on("proxyReqWs", (toServer, _, socket) => {
       toServer.once("upgrade", (answer, from) => {
         guardResponse(answer.headers);
         // Not before the proxy has piped the two: who listens first takes bytes that came with the answer.
         process.nextTick(() => connections.upgraded(socket, from));
-      }),
-    );
+      });
+      // In place of the proxy's listener, which is added after this one: it passes such an answer on unguarded, and
+      // keeps what the client does not read.
+      process.nextTick(() => {
+        toServer.removeAllListeners("response");
+        toServer.once("response", (answer) => {
+          const { statusCode: status = 502 } = answer;
+          answer.destroy();
+          refuseRequest(socket, { status: status >= 400 && status < 600 ? status : 502 });
+        });
+      });
+    });
     // Without a listener the proxy throws, and a browser that resets one connection would end this process.
     for (const proxy of [this.#web, this.#sockets]) {
       proxy.on("error", (error) => options.log.debug({ err: error }, "connection broken"));
@@ -279,20 +308,16 @@ function answerProblem(request: IncomingMessage, response: ServerResponse, probl
 async function endsWithoutBody(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
   limitBody(request, response, 0);
   request.resume();
-  return await once(request, "end").then(
+  return await once(request, "end", { signal: AbortSignal.timeout(BODYLESS_MS) }).then(
     () => true,
-    () => false,
+    () => {
+      // A request without an end would keep its connection.
+      request.destroy();
+      return false;
+    },
   );
 }
 
-function refuseUpgrade(socket: Duplex, problem: Problem): void {
-  if (socket.destroyed) return;
-  const body = `${problem.title}. ${problem.text}\n`;
-  const head = [
-    `HTTP/1.1 ${problem.status} Refused`,
-    "content-type: text/plain; charset=utf-8",
-    `content-length: ${Buffer.byteLength(body)}`,
-    "connection: close",
-  ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+function refuseUpgrade(socket: Duplex, { status, title, text }: Problem): void {
+  refuseRequest(socket, { status, reason: "Refused", body: `${title}. ${text}\n` });
 }

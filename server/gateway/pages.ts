@@ -5,7 +5,7 @@ import type { ErrorCode } from "#server/errors.ts";
 export type Problem = {
   /** For programs. */
   code: ErrorCode;
-  status: 400 | 401 | 403 | 404 | 424 | 500 | 503;
+  status: 400 | 401 | 403 | 404 | 424 | 500 | 502 | 503;
   title: string;
   text: string;
   /** A way on. */

@@ -89,3 +89,14 @@ export function notAnswering(name: string, portalUrl: string, workspaceId: strin
     refreshSeconds: 3,
   };
 }
+
+/** A program in the workspace answered with something that is no HTTP. */
+export function badAnswer(portalUrl: string, workspaceId: string): Problem {
+  return {
+    code: "unavailable",
+    status: 502,
+    title: "The workspace's answer is not valid",
+    text: "A program in the workspace broke the rules of HTTP. If it is not yours, restart the workspace in the portal.",
+    link: { href: `${portalUrl}/workspaces/${workspaceId}`, text: "To this workspace in the portal" },
+  };
+}

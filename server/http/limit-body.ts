@@ -1,9 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { errorBody, httpStatus } from "#server/errors.ts";
+import { refuseRequest } from "./end-socket.ts";
 import { bodyTooLarge } from "./read-bytes.ts";
-
-/** How long a client that still sends has to read the answer. */
-const LINGER_MS = 1_000;
 
 /**
  * Passes at most `maxBytes` of a request's body on to its reader, which may be a library's handler. Beyond that the client
@@ -39,15 +37,9 @@ function answerTooLarge(request: IncomingMessage, response: ServerResponse, maxB
     return;
   }
   const error = bodyTooLarge(maxBytes);
-  const body = JSON.stringify(errorBody(error));
-  const head = [
-    `HTTP/1.1 ${httpStatus(error.code)} Payload Too Large`,
-    "content-type: application/json; charset=utf-8",
-    `content-length: ${Buffer.byteLength(body)}`,
-    "cache-control: no-store",
-    "connection: close",
-  ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
-  // A socket that is closed while more arrives is reset, and the answer may be lost with it.
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  refuseRequest(socket, {
+    status: httpStatus(error.code),
+    body: JSON.stringify(errorBody(error)),
+    headers: { "content-type": "application/json; charset=utf-8" },
+  });
 }

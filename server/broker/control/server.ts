@@ -5,6 +5,7 @@ import { WebSocketServer } from "ws";
 import type { Database } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
 import { networkOfClient } from "#server/http/client-address.ts";
+import { refuseRequest } from "#server/http/end-socket.ts";
 import type { Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import type { Signer } from "#server/services/lease/signer.ts";
@@ -37,7 +38,7 @@ export function createControlServer(options: { db: Database; live: Live; signer:
     upgrade(request, socket, head) {
       const address = networkOfClient(request, env().SLUICE_BROKER_PROXY_HOPS) ?? "";
       if (!unproved.makeRoom(address)) {
-        socket.end("HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\n\r\n");
+        refuseRequest(socket, { status: 503, headers: { "retry-after": "5" } });
         return;
       }
       sockets.handleUpgrade(request, socket, head, (webSocket) => {
