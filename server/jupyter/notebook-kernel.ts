@@ -28,7 +28,8 @@ export async function* runInKernel(
   code: string,
   signal: AbortSignal,
 ): AsyncGenerator<KernelOutput> {
-  const manager = new KernelManager({ serverSettings: serverSettings(server) });
+  // It asks for no list: one that comes after the end would be an error that nobody catches.
+  const manager = new KernelManager({ serverSettings: serverSettings(server), standby: () => true });
   const queue = new Queue<KernelOutput>();
   const kernel = manager.connectTo({ model: { id: kernelId, name: "python3" }, handleComms: false });
   const end = () => queue.push({ kind: "done", ok: false });

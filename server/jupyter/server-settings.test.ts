@@ -2,11 +2,13 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type WebSocket from "ws";
 import { WebSocketServer } from "ws";
 import { lastActivity } from "./activity.ts";
 import { listKernels } from "./kernels.ts";
+import { runInKernel } from "./notebook-kernel.ts";
+import { runCode } from "./run-code.ts";
 import { type JupyterServer, serverSettings } from "./server-settings.ts";
 import { usageWithin } from "./usage.ts";
 
@@ -47,6 +49,52 @@ it("ends a WebSocket whose message is larger than 16 MiB, and takes none compres
   await closed;
   expect(messages).toEqual([]);
   expect(socket.extensions).toBe("");
+});
+
+/** One binary message of 8 MiB that claims a million parts, each as long as the message. */
+function overlapping(): Buffer {
+  const message = Buffer.alloc(8 << 20);
+  const count = message.length / 8 - 1;
+  message.writeBigUInt64LE(BigInt(count));
+  for (let at = 1; at <= count; at++) message.writeBigUInt64LE(at % 2 === 0 ? BigInt(message.length) : 0n, at * 8);
+  return message;
+}
+
+describe("a kernel that sends something else than Jupyter's messages", () => {
+  const messages: [string, () => string | Buffer][] = [
+    ["text", () => "x"],
+    ["JSON without a header", () => "{}"],
+    ["JSON of another type", () => "null"],
+    ["overlapping parts", overlapping],
+  ];
+
+  beforeEach(() => {
+    const kernel = JSON.stringify({ id: "one", name: "python3" });
+    http.removeAllListeners("request");
+    http.on("request", (request, answer) => {
+      answer.writeHead(request.method === "POST" ? 201 : 200, { "content-type": "application/json" });
+      answer.end(
+        request.url?.startsWith("/api/kernels/") === true ? kernel : request.method === "POST" ? kernel : "[]",
+      );
+    });
+  });
+
+  it.each(messages)("gets no answer, and ends nothing here: %s", async (_, message) => {
+    const protocols: (string | undefined)[] = [];
+    sockets.on("connection", (socket, request) => {
+      protocols.push(request.headers["sec-websocket-protocol"]);
+      socket.send(message());
+    });
+    const before = process.memoryUsage.rss();
+    await expect(runCode(server, "print(1)", { timeoutMs: 1_500 })).rejects.toThrow("No kernel answered");
+    const outputs: unknown[] = [];
+    const signal = AbortSignal.timeout(1_500);
+    for await (const output of runInKernel(server, "one", "print(1)", signal)) outputs.push(output);
+    expect(outputs.at(-1)).toEqual({ kind: "done", ok: false });
+    expect(protocols.length).toBeGreaterThan(0);
+    expect(protocols.every((offered) => offered === undefined)).toBe(true);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(512 << 20);
+  });
 });
 
 it.each([

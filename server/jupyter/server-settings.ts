@@ -16,9 +16,11 @@ export function serverSettings({ endpoint, token }: JupyterServer): ServerConnec
   const baseUrl = baseUrlOf(endpoint);
   /** The token goes into a header; the library itself would put it into the URL, and so into logs. */
   class TokenSocket extends WebSocket {
-    constructor(url: string | URL, protocols?: string | string[]) {
+    constructor(url: string | URL) {
       const agent = new WorkspaceAgent({ keepAlive: false }, endpoint);
-      super(url, protocols, {
+      // Without the library's subprotocol, messages are text. Binary ones name the places of their parts, which may
+      // overlap: one of 16 MiB could be read as a million parts of 16 MiB.
+      super(url, [], {
         headers: { authorization },
         agent,
         maxPayload: LONGEST_MESSAGE,
@@ -26,6 +28,20 @@ export function serverSettings({ endpoint, token }: JupyterServer): ServerConnec
         perMessageDeflate: false,
         handshakeTimeout: 30_000,
       });
+    }
+
+    /** The library throws for a message that is none of Jupyter's, and nothing catches what a listener throws. */
+    override addEventListener(...[type, listener, options]: Parameters<WebSocket["addEventListener"]>): void {
+      const guarded = (event: WebSocket.MessageEvent) => {
+        // Buffers of widgets, which are not shown here.
+        if (typeof event.data !== "string") return;
+        try {
+          (listener as (event: WebSocket.MessageEvent) => void)(event);
+        } catch {
+          this.terminate();
+        }
+      };
+      super.addEventListener(type, type === "message" ? (guarded as typeof listener) : listener, options);
     }
   }
   return ServerConnection.makeSettings({
