@@ -77,13 +77,13 @@ export const RUST: Record<Exclude<Scope, "all">, string[]> = {
 export const VITEST: Record<Exclude<Scope, "all">, string[]> = {
   smoke: ["server/scheduler/queue.test.ts", "server/services/lease", "app/api/handlers.test.ts", "scripts/test"],
   isolation: [
-    ...["isolation", "sandbox", "confined", "limit-watch", "bounded-log", "walk-files"].map(
+    ...["isolation", "sandbox", "confined", "limit-watch", "disk-watch", "bounded-log", "walk-files"].map(
       (name) => `server/launchers/local/${name}.test.ts`,
     ),
     ...["server/egress", "server/jupyter/endpoint", "server/jupyter/server-settings", "server/contracts/linear"],
     ...["server/auth/next-auth", "server/auth/sign-in-limit", "server/http/limit-body", "server/http/bounded-answer"],
     ...["server/broker/hostile-workspaces", "server/broker/control/hostile-gpud", "server/gateway/gateway"],
-    "scripts/start/held-sockets",
+    ...["server/gateway/hostile-answers", "scripts/start/held-sockets"],
   ],
 };
 

@@ -41,6 +41,7 @@ import {
   removeGroup,
 } from "./control-groups.ts";
 import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
+import { DiskWatch } from "./disk-watch.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import { type BuiltEnvironment, environmentForWorkspace, environmentState } from "./environment.ts";
 import { FilesWatch, type WatchedFiles } from "./files-watch.ts";
@@ -214,7 +215,10 @@ export class LocalLauncher implements Launcher {
       log,
     );
     this.#filesWatch = filesWatch;
-    return { stop: async () => void (await Promise.all([limitWatch.stop(), filesWatch.stop()])) };
+    const { stateDir, readFileSystem } = this.#options;
+    const diskWatch = new DiskWatch({ stateDir, log, readFileSystem, running: async () => await this.#limited() });
+    const watches = [limitWatch, filesWatch, diskWatch];
+    return { stop: async () => void (await Promise.all(watches.map(async (watch) => await watch.stop()))) };
   }
 
   /** Workspaces with a handle. The watches themselves leave out workspaces that have ended. */

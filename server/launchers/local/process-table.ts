@@ -5,7 +5,8 @@ import type { ProcessStart } from "./processes.ts";
 /** Clock ticks of /proc/PID/stat: 100 a second on every Linux we know (USER_HZ). */
 const MS_A_TICK = 10;
 
-export type Process = ProcessStart & { parent: number; cpuMs: number; threads: number };
+/** `state` is the letter of proc_pid_stat(5): T for stopped, Z for ended. */
+export type Process = ProcessStart & { parent: number; state: string; cpuMs: number; threads: number };
 
 export type ProcessTable = { byPid: Map<number, Process>; children: Map<number, Process[]> };
 
@@ -40,7 +41,7 @@ function readProcess(pid: number): Process | undefined {
   const [parent, threads, startTime] = [Number(fields[1]), Number(fields[17]), Number(fields[19])];
   if (stat === "" || !Number.isFinite(startTime)) return undefined;
   const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
-  return { pid, parent, startTime, threads, cpuMs: ticks * MS_A_TICK };
+  return { pid, parent, state: fields[0] ?? "", startTime, threads, cpuMs: ticks * MS_A_TICK };
 }
 
 /** The text of /proc/PID/status, which every process may read; empty when the process has ended. */
