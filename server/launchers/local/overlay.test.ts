@@ -11,7 +11,7 @@ import { baseUrlOf, fetchOf } from "#server/jupyter/endpoint.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { type JupyterServer, serverSettings } from "#server/jupyter/server-settings.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
-import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { RunningWorkspace, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { prune } from "./environment.ts";
 import { LocalLauncher } from "./local-launcher.ts";
@@ -20,9 +20,12 @@ import { makeTestState, type TestState } from "./testing.ts";
 import { findUv } from "./uv.ts";
 import { workspacePaths } from "./workspace-files.ts";
 
+type Started = RunningWorkspace & { server: JupyterServer; run: (code: string) => Promise<string> };
+
 let state: TestState;
 let launcher: LocalLauncher;
 let spec: WorkspaceSpec;
+let current: Started | undefined;
 
 const signal = new AbortController().signal;
 const silent = { started: () => undefined, done: () => undefined, log: () => undefined };
@@ -40,13 +43,20 @@ afterAll(async () => {
 });
 
 /** Starts the next generation and settles when it answers. */
-async function start() {
+async function start(): Promise<Started> {
   spec = { ...spec, generation: spec.generation + 1 };
-  const running = await launcher.ensure(spec, silent, signal);
-  const server = { endpoint: running.endpoint, token: spec.serverToken };
+  const started = await launcher.ensure(spec, silent, signal);
+  const server = { endpoint: started.endpoint, token: spec.serverToken };
   const stillRuns = async () => (await launcher.observe(spec.id)).state === "running";
   await waitForServer(server, { stillRuns, timeoutMs: 60_000, signal });
-  return { ...running, server, run: (code: string) => runCode(server, code, { timeoutMs: 60_000 }) };
+  current = { ...started, server, run: (code: string) => runCode(server, code, { timeoutMs: 60_000 }) };
+  return current;
+}
+
+/** The workspace as the test before left it; started if it does not run. */
+async function ensureRunning(): Promise<Started> {
+  if (current !== undefined && (await launcher.observe(spec.id)).state === "running") return current;
+  return await start();
 }
 
 /** Lays a wheel of one module into the home, as somebody who uploads a package. */
@@ -92,7 +102,7 @@ describe("a workspace's own packages", () => {
   }, 120_000);
 
   it("come before the shared environment's, which comes back when they go and can never be changed", async () => {
-    const { run } = await start();
+    const { run } = await ensureRunning();
     const shared = await run("import six; print(six.__version__)");
     const wheel = await layWheel("six", "99.0");
     expect(await run(`%pip install --no-index --upgrade ./${wheel}`)).toContain("Successfully installed six-99.0");
@@ -116,14 +126,14 @@ async function pageConfig({ endpoint, token }: JupyterServer): Promise<Record<st
 
 describe("JupyterLab", () => {
   it("leaves signing out and stopping to the portal", async () => {
-    const { server } = await start();
+    const { server } = await ensureRunning();
     expect(await pageConfig(server)).toMatchObject({ quitButton: false });
   }, 60_000);
 });
 
 describe("a command in a terminal", () => {
   it("installs into the overlay with pip, pip3 and uv pip", async () => {
-    const { run } = await start();
+    const { run } = await ensureRunning();
     await copyFile(await findUv(state.stateDir, () => undefined), path.join(paths().home, "uv"));
     const wheel = await layWheel("terminalprobe", "1.0");
     const site = await run("import site; print(site.getsitepackages()[0])");
@@ -138,7 +148,7 @@ describe("a command in a terminal", () => {
   }, 240_000);
 
   it("comes from the workspace's own package if that provides it", async () => {
-    const { run } = await start();
+    const { run } = await ensureRunning();
     const wheel = await layWheel("f2py", "1.0", "f2py");
     expect(await run("!f2py -v")).toMatch(/^\d/);
     await run(`!pip install --no-index ./${wheel}`);
@@ -148,7 +158,7 @@ describe("a command in a terminal", () => {
   }, 120_000);
 
   it("disables a lab extension of the environment, also for the server that runs", async () => {
-    const { run, server } = await start();
+    const { run, server } = await ensureRunning();
     const disabled = async () => (await pageConfig(server)).disabledExtensions;
     expect(await disabled()).not.toContain("@jupyterlab/celltags-extension");
     await run("!jupyter labextension disable @jupyterlab/celltags-extension 2>&1");
@@ -161,7 +171,7 @@ describe("a command in a terminal", () => {
 
 describe("a new home", () => {
   it("has matplotlib's font list, so that the first import makes none", async () => {
-    const { run } = await start();
+    const { run } = await ensureRunning();
     const lists =
       "[(file.name, file.stat().st_mtime_ns) for file in pathlib.Path.home().glob('.cache/matplotlib/fontlist-*')]";
     const found = await run(
@@ -194,7 +204,7 @@ taking = getattr(sys.stdout.pub_thread, "_pipe_port", None)
 print(get_connection_info(unpack=True)["transport"], [port for port in ports if port != taking])`;
 
   it("has no port that other workspaces could listen to, and no debugger", async () => {
-    const { run, server } = await start();
+    const { run, server } = await ensureRunning();
     expect(await run(listening)).toBe("ipc []");
     const specs = await fetchOf(server.endpoint)(`${baseUrlOf(server.endpoint)}/api/kernelspecs`, {
       headers: { authorization: `token ${server.token}` },
@@ -203,7 +213,7 @@ print(get_connection_info(unpack=True)["transport"], [port for port in ports if 
   }, 60_000);
 
   it("is interrupted, restarted, and brought back when it is killed", async () => {
-    const { server } = await start();
+    const { server } = await ensureRunning();
     const manager = new KernelManager({ serverSettings: serverSettings(server) });
     const kernel = await manager.startNew({ name: "python3" });
     try {
@@ -237,7 +247,7 @@ print(get_connection_info(unpack=True)["transport"], [port for port in ports if 
   }, 90_000);
 
   it("that a program of Jupyter starts on a port speaks in cipher", async () => {
-    const { run } = await start();
+    const { run } = await ensureRunning();
     const notebook = {
       cells: [{ cell_type: "code", id: "a", metadata: {}, outputs: [], execution_count: null, source: "print(6 * 7)" }],
       metadata: { kernelspec: { name: "python3", display_name: "Python 3", language: "python" } },
@@ -279,7 +289,7 @@ describe("a workspace that another version started", () => {
   }, 60_000);
 
   it("is not taken for stopped when its handle cannot be read", async () => {
-    await start();
+    await ensureRunning();
     const handle = await readFile(paths().handle, "utf8");
     const running = JSON.parse(handle) as ProcessStart;
     for (const broken of ["", "{", JSON.stringify({ launcher: "local", pid: "x" })]) {
@@ -297,7 +307,7 @@ describe("a workspace that another version started", () => {
 
 describe("a workspace that lays links for the launcher to follow", () => {
   it("leads nobody outside of it", async () => {
-    const { run } = await start();
+    const { run } = await ensureRunning();
     const victim = path.join(state.stateDir, "victim");
     await mkdir(victim);
     await writeFile(path.join(victim, "config"), "untouched");
@@ -321,12 +331,12 @@ describe("a workspace that lays links for the launcher to follow", () => {
 
 describe("a running workspace", () => {
   it("has terminals", async () => {
-    const { run } = await start();
+    const { run } = await ensureRunning();
     expect(await run("import os, pty; print(os.ttyname(pty.openpty()[1]))")).toMatch(/^\/dev\/pts\/\d+$/);
   }, 60_000);
 
   it("is busy while a command runs in the foreground of a terminal", async () => {
-    const { server } = await start();
+    const { server } = await ensureRunning();
     const settings = serverSettings(server);
     const terminals = new URL("api/terminals", settings.baseUrl).href;
     const made = await ServerConnection.makeRequest(terminals, { method: "POST" }, settings);
@@ -353,7 +363,7 @@ describe("a running workspace", () => {
   }, 120_000);
 
   it("is found again by another broker, with its kernels alive, and is not started twice", async () => {
-    const first = await start();
+    const first = await ensureRunning();
     const later = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
     const seen = await later.observe(spec.id);
     expect(seen).toMatchObject({ state: "running", endpoint: first.endpoint });
@@ -362,14 +372,14 @@ describe("a running workspace", () => {
   }, 60_000);
 
   it("is not taken for running when another process has got its pid", async () => {
-    await start();
+    await ensureRunning();
     const handle = JSON.parse(await readFile(paths().handle, "utf8")) as { pid: number; startTime: number };
     expect(await isAlive(handle)).toBe(true);
     expect(await isAlive({ ...handle, startTime: handle.startTime - 1 })).toBe(false);
   }, 60_000);
 
   it("shows the credential and Jupyter's token to nobody else on the machine", async () => {
-    await start();
+    await ensureRunning();
     expect((await stat(path.join(paths().run, "credential"))).mode & 0o777).toBe(0o600);
     expect((await stat(paths().base)).mode & 0o777).toBe(0o700);
     const lines = execFileSync("ps", ["-eo", "args"], { encoding: "utf8" });
@@ -379,7 +389,7 @@ describe("a running workspace", () => {
   }, 60_000);
 
   it("ends with everything in it, also what ignores the polite signal, and its files go with remove", async () => {
-    const { run } = await start();
+    const { run } = await ensureRunning();
     const before = JSON.parse(await readFile(paths().handle, "utf8")) as { pid: number; startTime: number };
     await run(
       "import subprocess; subprocess.Popen(['sh', '-c', 'trap \"\" TERM HUP INT; sleep 600 & wait'], start_new_session=True)",
@@ -393,7 +403,7 @@ describe("a running workspace", () => {
   }, 60_000);
 
   it("that ended by itself is seen as stopped, with a sentence", async () => {
-    await start();
+    await ensureRunning();
     const { pid } = JSON.parse(await readFile(paths().handle, "utf8")) as { pid: number };
     process.kill(pid, "SIGKILL");
     await expect.poll(async () => (await launcher.observe(spec.id)).state).toBe("stopped");
