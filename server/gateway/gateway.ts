@@ -101,11 +101,11 @@ class Handler {
     this.#web.on("proxyReq", (toServer, request, response) => {
       // An upgrade that nobody asked for ends the connection without an error.
       toServer.once("close", () => {
-        if (!response.headersSent) refuse(request, response as ServerResponse);
+        if (!response.headersSent) refuse(request, response);
       });
     });
     this.#web.on("proxyRes", (answer, request, response) => {
-      if (!passAnswer(answer, response as ServerResponse)) refuse(request, response as ServerResponse);
+      if (!passAnswer(answer, response)) refuse(request, response);
     });
     const upgradeAgent = new WorkspaceAgent({ keepAlive: false });
     this.#sockets = createProxyServer({ ...common, ws: true, agent: upgradeAgent });

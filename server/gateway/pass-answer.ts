@@ -11,7 +11,8 @@ export function passAnswer(answer: IncomingMessage, response: ServerResponse): b
   guardResponse(answer.headers);
   try {
     // With the standard reason. The body's framing is this connection's own.
-    const { "transfer-encoding": _, ...headers } = withoutHops(answer.headers);
+    const headers = withoutHops(answer.headers);
+    delete headers["transfer-encoding"];
     response.writeHead(answer.statusCode ?? 0, headers);
   } catch {
     answer.destroy();
