@@ -5,8 +5,7 @@ use crate::orders::{LeasePart, Order, Report};
 use crate::passing::Channel;
 use crate::supervisor::Supervisor;
 use crate::supervisor::metering::Beyond;
-use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
-use crate::supervisor::recalls::GONE_TIME;
+use crate::supervisor::pool::{LeaseState, Pool, Worker, WorkerId};
 use crate::token::{self, from_base64url};
 use sluice_backend::log;
 use std::collections::{BTreeMap, HashSet};
@@ -338,11 +337,10 @@ impl Supervisor {
         self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
     }
 
-    /// Ends a worker whose client has been away for [`GONE_TIME`].
+    /// Ends a worker whose client is gone.
     pub(super) fn end_absent(&self, id: WorkerId) {
         let pool = self.pool();
-        let since = pool.workers.get(&id).and_then(|worker| worker.away);
-        if since.is_some_and(|since| since.elapsed() >= GONE_TIME) {
+        if pool.workers.get(&id).is_some_and(Worker::is_gone) {
             log!("gpud: a session whose client is away ends: another of its lease needs the memory");
             kill(&pool, id);
         }

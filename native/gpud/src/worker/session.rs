@@ -331,10 +331,17 @@ impl Session {
         send_async_error(&self.outbox, 0, failure);
     }
 
-    /// Free and total bytes of the lease: idle credit counts as free, it can be recalled.
+    /// Free and total bytes of the lease. Idle credit counts as free, as it can be recalled, and so does the memory of
+    /// clients that are gone.
     pub fn memory(&self) -> (u64, u64) {
         let total = self.ledger.limit();
-        (total.saturating_sub(self.ledger.totals().taken()), total)
+        (total.saturating_sub(self.ledger.taken_by_present()), total)
+    }
+
+    /// The client's connection was lost, or the client is back.
+    pub fn set_away(&self, is_away: bool) {
+        self.ledger.set_away(self.lease.slot, is_away);
+        self.report(if is_away { &Report::Lost } else { &Report::Returned });
     }
 
     /// The processes of the lease's clients, and what counts for each.
