@@ -8,6 +8,7 @@ mod bulk;
 mod devices;
 mod dispatch;
 mod gate;
+mod gpu_time;
 mod graph;
 mod host;
 mod host_memory;
@@ -25,6 +26,7 @@ use crate::orders::{Order, Report};
 use crate::passing::Channel;
 use behind::Behind;
 use gate::Gate;
+use gpu_time::GpuTime;
 use outbox::Outbox;
 use peers::Peers;
 use session::{DRAIN_TIME, Session};
@@ -100,8 +102,6 @@ pub fn main() -> io::Result<()> {
     let [account, connection, bell] = take(descriptors)?;
     let connection = Stream::from_parts(connection, tls)?;
     let outbox = Arc::new(Outbox::default());
-    let ending = Arc::clone(&supervisor);
-    outbox.end_session_by(Box::new(move || end_soon(&ending)));
     let observer = {
         let outbox = Arc::clone(&outbox);
         move |error: &sluice_backend::CudaError| {
@@ -129,6 +129,8 @@ pub fn main() -> io::Result<()> {
             let gate = Arc::new(Gate::new(Arc::clone(&ledger), lease.slot, Bell::from_descriptor(bell)));
             device.ask(Arc::clone(&gate) as _);
             let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, client, ledger, gate);
+            let (ending, gpu_time) = (Arc::clone(&supervisor), Arc::clone(&session.gpu_time));
+            session.outbox.end_session_by(Box::new(move || end_soon(&gpu_time, &ending)));
             return work(session, greeting, connection, &supervisor);
         }
         Ok((_, None, _)) => Refused {
@@ -343,13 +345,12 @@ fn serve(session: &Shared, greeting: &Greeting, first: Line, arriving: &Receiver
 
 /// Ends this process when its client has had time to read the last words. The caller holds the outbox, and may hold the
 /// session.
-fn end_soon(supervisor: &Arc<Channel>) {
+fn end_soon(gpu_time: &Arc<GpuTime>, supervisor: &Arc<Channel>) {
     log!("gpud worker: a session ends: its client does not acknowledge answers");
-    let supervisor = Arc::clone(supervisor);
+    let (gpu_time, supervisor) = (Arc::clone(gpu_time), Arc::clone(supervisor));
     let ending = std::thread::Builder::new().name("end".to_owned()).spawn(move || {
         std::thread::sleep(link::LINGER_TIME);
-        // A supervisor that is gone needs no report.
-        let _ = supervisor.send(&Report::Closed { clean: false }, &[]);
+        close(&gpu_time, &supervisor, false);
         std::process::exit(1);
     });
     if ending.is_err() {
@@ -360,8 +361,16 @@ fn end_soon(supervisor: &Arc<Channel>) {
 /// Ends this process: its memory is gone with it.
 fn end(session: &Session, clean: bool) -> ! {
     session.settle();
-    session.report(&Report::Closed { clean });
+    close(&session.gpu_time, &session.supervisor, clean);
     std::process::exit(0)
+}
+
+/// Writes the last GPU time into the account, then tells the supervisor that the session is over. After that the
+/// supervisor may count what the account says.
+fn close(gpu_time: &GpuTime, supervisor: &Channel, clean: bool) {
+    gpu_time.settle();
+    // A supervisor that is gone needs no report.
+    let _ = supervisor.send(&Report::Closed { clean }, &[]);
 }
 
 fn serve_lane(
@@ -500,4 +509,71 @@ fn carry_out(
         Order::Freed => lock(session).freed(),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_backend::soft::SoftDevice;
+    use sluice_backend::{Device as _, FunctionRef, LaunchConfig, ModuleId, StreamId};
+
+    /// Sixty-four threads that count to a million.
+    const BUSY: &[u8] = b"
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry busy()
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    mov.u32 %r1, 0;
+L:
+    add.s32 %r1, %r1, 1;
+    setp.lt.s32 %p1, %r1, 1000000;
+    @%p1 bra L;
+    ret;
+}
+";
+
+    /// Runs the kernel to its end.
+    fn run(device: &SoftDevice) {
+        let config = LaunchConfig {
+            grid: [1; 3],
+            block: [64, 1, 1],
+            shared_bytes: 0,
+            cooperative: false,
+            params: Vec::new(),
+            attributes: Vec::new(),
+        };
+        let function = FunctionRef { module: ModuleId(1), index: 0 };
+        device.launch(StreamId::LEGACY, function, config).expect("queued");
+        let (sender, done) = channel();
+        device.synchronize(Box::new(move |outcome| drop(sender.send(outcome)))).expect("queued");
+        done.recv().expect("an answer").expect("run");
+    }
+
+    #[test]
+    fn the_last_gpu_time_is_in_the_account_before_the_supervisor_hears_of_the_end() {
+        let device = Arc::new(SoftDevice::open(1, false, Box::new(|_| ())).expect("opens"));
+        device.reserve(0x2000_0000_0000, 4 << 30).expect("reserved");
+        device.load_module(ModuleId(1), BUSY).expect("loaded");
+        let ledger = Arc::new(Ledger::create(1 << 30).expect("memfd"));
+        let gpu_time = GpuTime::new(Arc::clone(&device) as _, Arc::clone(&ledger), 3);
+        let (near, far) = Channel::pair().expect("a pair");
+        run(&device);
+        assert_eq!(ledger.slot(3).gpu_time_ns, 0);
+        close(&gpu_time, &far, false);
+        let (report, _) = near.receive::<Report>().expect("read").expect("a report");
+        assert_eq!(report, Report::Closed { clean: false });
+        let first = ledger.slot(3).gpu_time_ns;
+        assert!(first > 0 && first == device.gpu_time().as_nanos() as u64);
+        // Another lease pays for what comes later.
+        let next = Arc::new(Ledger::create(1 << 30).expect("memfd"));
+        gpu_time.sit(Arc::clone(&next), 5);
+        run(&device);
+        gpu_time.settle();
+        assert_eq!(ledger.slot(3).gpu_time_ns, first);
+        assert_eq!(first + next.slot(5).gpu_time_ns, device.gpu_time().as_nanos() as u64);
+        assert!(next.slot(5).gpu_time_ns > 0);
+    }
 }
