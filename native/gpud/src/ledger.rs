@@ -11,9 +11,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Client processes that one lease can have at once.
 pub const SLOTS: usize = 128;
+
+/// A client that is away for this long has probably ended. Its lease counts its memory as free for other processes, and
+/// its session ends when another process needs that memory. Clients try again four times a second.
+pub const GONE_TIME: Duration = Duration::from_secs(3);
 
 /// Bytes of the host's memory that every lease may take for its clients.
 pub const HOST_BYTES: u64 = 512 << 20;
@@ -26,6 +31,8 @@ const HOST_SHARE: u64 = 4;
 struct Slot {
     /// The client's process, as it calls itself; 0: it did not say, or nobody is here.
     client: AtomicU64,
+    /// When the client's connection was lost, in milliseconds of the monotonic clock; 0 while it is connected.
+    away_since: AtomicU64,
     /// Bytes charged: allocations and idle credit.
     charged: AtomicU64,
     /// Bytes allocated.
@@ -341,10 +348,31 @@ impl Ledger {
         }
     }
 
-    /// The processes of the clients that have said theirs, and what each has used.
+    /// States whether the slot's client is away: its connection was lost, and it may come back.
+    pub fn set_away(&self, slot: usize, is_away: bool) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            // The clock may begin with the host.
+            slot.away_since.store(if is_away { milliseconds().max(1) } else { 0 }, Ordering::Release);
+        }
+    }
+
+    /// The processes of the clients that have said theirs, and what each has used; without clients that are gone
+    /// ([`GONE_TIME`]).
     pub fn clients(&self) -> impl Iterator<Item = (u32, Totals)> {
         let client = |slot: &Slot| (slot.client.load(Ordering::Acquire) as u32, slot.totals());
-        self.page().slots.iter().map(client).filter(|(pid, _)| *pid != 0)
+        self.present().map(client).filter(|(pid, _)| *pid != 0)
+    }
+
+    /// Bytes of the device that a program sees as taken. The memory of a client that is gone ([`GONE_TIME`]) is not among
+    /// them: its session still holds the memory, and gives it up when another process asks for it.
+    pub fn taken_by_present(&self) -> u64 {
+        self.present().map(Slot::totals).fold(Totals::default(), Totals::plus).taken()
+    }
+
+    /// Slots, without those of clients that are gone.
+    fn present(&self) -> impl Iterator<Item = &Slot> {
+        let now = milliseconds();
+        self.page().slots.iter().filter(move |slot| !slot.is_gone(now))
     }
 
     /// What all slots have used.
@@ -360,6 +388,7 @@ impl Ledger {
             slot.visit.clear();
             for field in [
                 &slot.client,
+                &slot.away_since,
                 &slot.charged,
                 &slot.memory,
                 &slot.backing,
@@ -392,7 +421,21 @@ impl Page {
     }
 }
 
+/// Milliseconds of the monotonic clock, which is the same for all processes of a host.
+fn milliseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a live local.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
 impl Slot {
+    /// Whether the slot's client has been away for [`GONE_TIME`] at this moment of the monotonic clock.
+    fn is_gone(&self, now: u64) -> bool {
+        let since = self.away_since.load(Ordering::Acquire);
+        since != 0 && now.saturating_sub(since) >= GONE_TIME.as_millis() as u64
+    }
+
     /// Bytes that count against the lease's limit.
     fn used(&self) -> u64 {
         self.charged.load(Ordering::Acquire).saturating_add(self.beyond.load(Ordering::Acquire))
@@ -502,6 +545,30 @@ mod tests {
         assert_eq!(listed(), [(41, 100), (u32::MAX, 23)]);
         ledger.clear(0);
         assert_eq!(listed(), [(u32::MAX, 23)]);
+    }
+
+    #[test]
+    fn memory_of_a_client_that_is_gone_is_charged_and_not_shown() {
+        let ledger = Ledger::create(1_000).expect("memfd");
+        for (slot, client) in [(0, 41), (1, 42)] {
+            assert!(ledger.charge(slot, 400));
+            ledger.set_memory(slot, 400);
+            ledger.set_client(slot, client);
+        }
+        let seen = || (ledger.taken_by_present(), ledger.clients().map(|(pid, _)| pid).collect::<Vec<_>>());
+        let away_for = |time: u64| ledger.page().slots[0].away_since.store(milliseconds() - time, Ordering::Release);
+        ledger.set_away(0, true);
+        assert_eq!(seen(), (800, vec![41, 42]), "its connection was just lost");
+        away_for(GONE_TIME.as_millis() as u64);
+        assert_eq!(seen(), (400, vec![42]));
+        assert!(!ledger.charge(1, 201), "its session still has it");
+        assert_eq!(ledger.totals().taken(), 800);
+        ledger.set_away(0, false);
+        assert_eq!(seen(), (800, vec![41, 42]), "it is back");
+        away_for(GONE_TIME.as_millis() as u64);
+        ledger.clear(0);
+        ledger.set_memory(0, 100);
+        assert_eq!(seen().0, 500, "the next client of the slot is present");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! gpud's listening side.
 
 use crate::address::Address;
+use crate::peer::Peer;
 use crate::silence;
 use crate::stream::{Closer, Stream};
 use crate::tls::{Identity, TlsStream};
@@ -21,6 +22,7 @@ pub enum Listener {
 /// An accepted connection whose TLS handshake (if any) is still to be done, on the connection's own thread.
 pub struct Incoming {
     kind: IncomingKind,
+    peer: Peer,
 }
 
 enum IncomingKind {
@@ -35,6 +37,11 @@ impl Incoming {
             IncomingKind::Ready(stream) => stream.closer(),
             IncomingKind::Tls(socket, _) => Closer::of(socket.as_raw_fd()),
         }
+    }
+
+    /// Who has connected.
+    pub fn peer(&self) -> Peer {
+        self.peer
     }
 
     /// Finishes the transport's own handshake.
@@ -113,22 +120,26 @@ impl Listener {
 
     /// Waits for the next connection.
     pub fn accept(&self) -> io::Result<Incoming> {
-        let kind = match self {
+        let (kind, peer) = match self {
             Self::Tcp(listener) => {
-                let (socket, _) = listener.accept()?;
+                let (socket, address) = listener.accept()?;
                 socket.set_nodelay(true)?;
                 silence::notice(&socket)?;
-                IncomingKind::Ready(Stream::Tcp(socket))
+                (IncomingKind::Ready(Stream::Tcp(socket)), Peer::at(address))
             }
-            Self::Unix(listener) => IncomingKind::Ready(Stream::Unix(listener.accept()?.0)),
-            Self::Tls(listener, identity) => {
+            Self::Unix(listener) => {
                 let (socket, _) = listener.accept()?;
+                let peer = Peer::on(socket.as_raw_fd())?;
+                (IncomingKind::Ready(Stream::Unix(socket)), peer)
+            }
+            Self::Tls(listener, identity) => {
+                let (socket, address) = listener.accept()?;
                 socket.set_nodelay(true)?;
                 silence::notice(&socket)?;
-                IncomingKind::Tls(socket, Arc::clone(identity))
+                (IncomingKind::Tls(socket, Arc::clone(identity)), Peer::at(address))
             }
         };
-        Ok(Incoming { kind })
+        Ok(Incoming { kind, peer })
     }
 }
 

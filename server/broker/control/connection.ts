@@ -87,6 +87,7 @@ export class ControlConnection {
   /** This side ended the connection: gpud is not lost by that. */
   #hungUp = false;
   #isSilent = true;
+  #isProved = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -107,6 +108,10 @@ export class ControlConnection {
 
   get isSilent(): boolean {
     return this.#isSilent;
+  }
+
+  get isProved(): boolean {
+    return this.#isProved;
   }
 
   drop(): void {
@@ -274,6 +279,7 @@ export class ControlConnection {
       this.#log.warn({ serverId: hello.serverId }, "a gpud did not prove its key");
       return this.#refuse("not this server's key");
     }
+    this.#isProved = true;
     if (server.state === "removed") return this.#remove();
     const account = await this.#accountOf(hello);
     // What it says is old by now, and it may have come again meanwhile.

@@ -53,8 +53,9 @@ fn random() -> io::Result<[u8; 32]> {
 }
 
 impl Supervisor {
-    /// Greets a connection and hands it to its worker, or tells it why not.
-    pub fn greet(self: &Arc<Self>, mut stream: Stream) -> io::Result<()> {
+    /// Greets a connection and hands it to its worker, or tells it why not. Calls `proved` when the client has shown that a
+    /// session token is its own.
+    pub fn greet(self: &Arc<Self>, mut stream: Stream, proved: impl FnOnce()) -> io::Result<()> {
         stream.set_timeout(Some(HELLO_TIME))?;
         let nonce = random()?;
         let version = [VERSION_MAJOR, VERSION_MINOR];
@@ -69,7 +70,10 @@ impl Supervisor {
         let hello = Hello::decode(&frame.payload).map_err(io::Error::other)?;
         let refused = match self.verify(&hello, &nonce) {
             Err(refusal) => Some((stream, refusal)),
-            Ok(claims) => self.admit(stream, &hello, &claims)?,
+            Ok(claims) => {
+                proved();
+                self.admit(stream, &hello, &claims)?
+            }
         };
         let Some((mut stream, (code, text))) = refused else { return Ok(()) };
         write_handshake(&mut stream, &Refused { code, text: text.clone() })?;

@@ -5,8 +5,7 @@ use crate::orders::{LeasePart, Order, Report};
 use crate::passing::Channel;
 use crate::supervisor::Supervisor;
 use crate::supervisor::metering::Beyond;
-use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
-use crate::supervisor::recalls::GONE_TIME;
+use crate::supervisor::pool::{LeaseState, Pool, Seat, Worker, WorkerId};
 use crate::token::{self, from_base64url};
 use sluice_backend::log;
 use std::collections::{BTreeMap, HashSet};
@@ -90,11 +89,18 @@ impl Supervisor {
 
     /// A client links the device of one of its sessions with that of another: their workers get a line to each other, once.
     ///
-    /// A nonce alone links nothing: both tokens must be of one workspace. The devices of a lease have ids of their own in
-    /// tokens, and nothing in a token joins them but the workspace that holds the lease.
+    /// A nonce alone links nothing: both tokens must be of one workspace, and the leases of both must hold. The devices of
+    /// a lease have ids of their own in tokens, and nothing in a token joins them but the workspace that holds the lease.
     fn link(&self, id: WorkerId, call: u64, nonce: &str) {
         let (mut pool, nonce) = (self.pool(), from_base64url(nonce));
+        let holds =
+            |seat: &Seat| pool.leases.get(&seat.lease_id).is_some_and(|lease| lease.state == LeaseState::Active);
+        // A client may ask as soon as it has its next lease, before this worker's report of that is heard.
+        let linkable =
+            |worker: &Worker| worker.next_seat.as_ref().is_some_and(holds) || !worker.parked && holds(&worker.seat);
+        let may_ask = pool.workers.get(&id).is_some_and(linkable);
         let other = pool.workers.iter().find(|(_, other)| nonce.as_deref() == Some(&other.nonce));
+        let other = other.filter(|(_, other)| may_ask && linkable(other));
         let other = other
             .map(|(id, other)| (*id, Arc::clone(&other.channel), other.device_uuid.clone(), other.workspace.clone()));
         let Some(worker) = pool.workers.get_mut(&id) else { return };
@@ -338,11 +344,10 @@ impl Supervisor {
         self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
     }
 
-    /// Ends a worker whose client has been away for [`GONE_TIME`].
+    /// Ends a worker whose client is gone.
     pub(super) fn end_absent(&self, id: WorkerId) {
         let pool = self.pool();
-        let since = pool.workers.get(&id).and_then(|worker| worker.away);
-        if since.is_some_and(|since| since.elapsed() >= GONE_TIME) {
+        if pool.workers.get(&id).is_some_and(Worker::is_gone) {
             log!("gpud: a session whose client is away ends: another of its lease needs the memory");
             kill(&pool, id);
         }

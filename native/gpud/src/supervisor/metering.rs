@@ -9,7 +9,8 @@
 //! moment, so that the middle one of three differences counts.
 
 use super::Supervisor;
-use super::pool::{Pool, Seat};
+use super::leases::kill;
+use super::pool::{Pool, Seat, Worker};
 use crate::control::messages::SmActivity;
 use crate::token::LeaseClaims;
 use serde::{Deserialize, Serialize};
@@ -154,7 +155,7 @@ impl Pool {
     /// beginning, as far as that is known; or a sentence that says how much it is.
     ///
     /// Idle credit counts as free, as it is asked back when it is wanted; so does what the process has that this one
-    /// replaces.
+    /// replaces. Sessions whose clients are gone end if their memory is needed.
     pub fn has_room(&self, claims: &LeaseClaims, limit: u64, replaced: Option<&Seat>) -> Result<(), String> {
         let lease = self.leases.get(&claims.id);
         let gone = replaced
@@ -163,6 +164,14 @@ impl Pool {
         let used = lease.map_or(0, |lease| lease.ledger.totals().taken().saturating_sub(gone));
         let (free, needed) = (limit.saturating_sub(used), self.beginning(&claims.device_uuid));
         if needed <= free {
+            return Ok(());
+        }
+        let is_gone = |worker: &Worker| worker.seat.lease_id == claims.id && worker.is_gone();
+        let gone = self.workers.iter().filter(|(_, worker)| is_gone(worker));
+        let bytes = |worker: &Worker| lease.map_or(0, |lease| lease.ledger.slot(worker.seat.slot).taken());
+        let bytes = gone.clone().map(|(_, worker)| bytes(worker)).sum::<u64>();
+        if needed <= limit.saturating_sub(used.saturating_sub(bytes)) {
+            gone.for_each(|(id, _)| kill(self, *id));
             return Ok(());
         }
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
@@ -288,9 +297,10 @@ fn print(output: &mut impl Write, line: &Line) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::arbiter::Arbiter;
-    use crate::supervisor::pool::Worker;
+    use crate::ledger::GONE_TIME;
     use crate::token::{Claims, Confirmation, Keys};
     use std::collections::HashMap;
+    use std::time::Instant;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -419,6 +429,15 @@ mod tests {
         assert!(refused.contains("500 MiB") && refused.contains("480 MiB"), "{refused}");
         let replaced = Seat { lease_id: "a".to_owned(), session_id: "a".to_owned(), slot: 0 };
         assert!(pool.has_room(&another, 1_000 * MIB, Some(&replaced)).is_ok(), "the client begins anew");
+        // A stand-in of the worker's process, which is to end.
+        let mut child = Command::new("sleep").arg("100").spawn().expect("a process");
+        let worker = pool.workers.values_mut().next().expect("there");
+        (worker.pid, worker.away) = (child.id(), Instant::now().checked_sub(GONE_TIME / 2));
+        assert!(pool.has_room(&another, 1_000 * MIB, None).is_err(), "its client may come back");
+        pool.workers.values_mut().for_each(|worker| worker.away = Instant::now().checked_sub(GONE_TIME));
+        assert!(pool.has_room(&another, 200 * MIB, None).is_err() && child.try_wait().expect("asked").is_none());
+        assert!(pool.has_room(&another, 1_000 * MIB, None).is_ok(), "its client is gone");
+        assert!(!child.wait().expect("ended").success());
         let (seat, lease) = pool.take_seat(&another, "second", 1 << 40).expect("a seat");
         assert_eq!(lease.ledger.slot(seat.slot).beyond, 500 * MIB, "until it is measured");
     }

@@ -7,7 +7,6 @@ use crate::ledger::SLOTS;
 use crate::supervisor::hello::Refusal;
 use crate::supervisor::leases::kill;
 use crate::supervisor::pool::{Pool, WorkerId};
-use crate::supervisor::recalls::GONE_TIME;
 use crate::token::Claims;
 use sluice_protocol::handshake::RefusedCode;
 
@@ -60,9 +59,9 @@ impl Pool {
         if taken < places {
             return Ok(());
         }
-        let gone = workers.filter_map(|(id, worker)| Some((worker.away?, *id))).min();
-        match gone {
-            Some((since, id)) if since.elapsed() >= GONE_TIME && taken == places => {
+        let gone = workers.filter(|(_, worker)| worker.is_gone()).min_by_key(|(_, worker)| worker.away);
+        match gone.map(|(id, _)| *id) {
+            Some(id) if taken == places => {
                 kill(self, id);
                 Ok(())
             }
@@ -86,6 +85,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::GONE_TIME;
     use crate::passing::Channel;
     use crate::supervisor::pool::{Seat, Worker};
     use std::process::Command;

@@ -2,7 +2,7 @@
 
 use crate::arbiter::Arbiter;
 use crate::control::messages::{DeviceReport, LeaseUsage, RunningKernel, SmActivity};
-use crate::ledger::{Ledger, SLOTS, Totals};
+use crate::ledger::{GONE_TIME, Ledger, SLOTS, Totals};
 use crate::passing::Channel;
 use crate::supervisor::metering::{Activity, Beyond, Pending};
 use crate::supervisor::places::Places;
@@ -145,6 +145,11 @@ impl Worker {
             linked: HashSet::new(),
             earlier: None,
         }
+    }
+
+    /// Whether its client counts as gone: the session ends when another process of the lease needs what it holds.
+    pub fn is_gone(&self) -> bool {
+        self.away.is_some_and(|since| since.elapsed() >= GONE_TIME)
     }
 }
 

@@ -3,7 +3,7 @@
 //! One thread follows all of them, with one entry for each session: what a client asks again while its session waits
 //! joins that entry. So any number of requests costs the supervisor one thread, and no more entries than workers.
 
-use crate::ledger::Ledger;
+use crate::ledger::{GONE_TIME, Ledger};
 use crate::orders::Order;
 use crate::passing::Channel;
 use crate::supervisor::Supervisor;
@@ -12,9 +12,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A client that is not back by then, while another of its lease is served, has ended. Clients try again four times a
-/// second.
-pub const GONE_TIME: Duration = Duration::from_secs(3);
 /// How long a growth waits for siblings' idle credit, and for the end of those whose clients are gone.
 const RECALL_TIME: Duration = Duration::from_secs(1);
 /// How often the thread looks whether a growth fits.

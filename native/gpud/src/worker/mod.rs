@@ -8,6 +8,7 @@ mod bulk;
 mod devices;
 mod dispatch;
 mod gate;
+mod gpu_time;
 mod graph;
 mod host;
 mod host_memory;
@@ -25,6 +26,7 @@ use crate::orders::{Order, Report};
 use crate::passing::Channel;
 use behind::Behind;
 use gate::Gate;
+use gpu_time::GpuTime;
 use outbox::Outbox;
 use peers::Peers;
 use session::{DRAIN_TIME, Session};
@@ -34,17 +36,19 @@ use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake,
 use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, cuda, opcode};
 use sluice_transport::shared::Memory;
 use sluice_transport::stream::Closer;
-use sluice_transport::{Lanes, ReadHalf, Stream, WriteHalf, write_handshake};
+use sluice_transport::{Lanes, PeerProcess, ReadHalf, Stream, WriteHalf, write_handshake};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The descriptor on which a worker finds its supervisor.
 pub const SUPERVISOR_DESCRIPTOR: i32 = 3;
 /// What runs is held when the client has been away for so long: nearly always its process has died.
 const HOLD_TIME: Duration = Duration::from_secs(1);
+/// How often it is looked whether the process of a client that is away has ended.
+const LOOK_TIME: Duration = Duration::from_millis(50);
 /// Lanes of a session that get memory to share: as many as clients open.
 const MOST_SHARED_LANES: u16 = 4;
 /// How long a client may take to hand its memory file over.
@@ -98,8 +102,6 @@ pub fn main() -> io::Result<()> {
     let [account, connection, bell] = take(descriptors)?;
     let connection = Stream::from_parts(connection, tls)?;
     let outbox = Arc::new(Outbox::default());
-    let ending = Arc::clone(&supervisor);
-    outbox.end_session_by(Box::new(move || end_soon(&ending)));
     let observer = {
         let outbox = Arc::clone(&outbox);
         move |error: &sluice_backend::CudaError| {
@@ -117,7 +119,7 @@ pub fn main() -> io::Result<()> {
     let refusal = match opened {
         Ok((device, Some(range), peers)) => {
             let greeting =
-                Greeting { report: *report, range, peers, outbox: Arc::clone(&outbox), return_seconds, nonce };
+                Greeting { report: *report, client, range, peers, outbox: Arc::clone(&outbox), return_seconds, nonce };
             let printing = Arc::clone(&outbox);
             device.print_to(Box::new(move |text| {
                 let _due = printing.expect_with_room(text.len() as u64);
@@ -127,6 +129,8 @@ pub fn main() -> io::Result<()> {
             let gate = Arc::new(Gate::new(Arc::clone(&ledger), lease.slot, Bell::from_descriptor(bell)));
             device.ask(Arc::clone(&gate) as _);
             let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, client, ledger, gate);
+            let (ending, gpu_time) = (Arc::clone(&supervisor), Arc::clone(&session.gpu_time));
+            session.outbox.end_session_by(Box::new(move || end_soon(&gpu_time, &ending)));
             return work(session, greeting, connection, &supervisor);
         }
         Ok((_, None, _)) => Refused {
@@ -148,6 +152,8 @@ fn take(descriptors: Vec<OwnedFd>) -> io::Result<[OwnedFd; 3]> {
 /// What a client that connects is told.
 struct Greeting {
     report: crate::control::messages::DeviceReport,
+    /// The client's process, as it calls itself.
+    client: u32,
     range: AddressRange,
     /// Devices whose memory this one can reach.
     peers: Vec<String>,
@@ -201,7 +207,7 @@ fn work(session: Session, greeting: Greeting, connection: Stream, supervisor: &C
     let greeting = Arc::new(greeting);
     let (arrivals, arriving) = channel();
     let mut current = connection.closer()?;
-    let first = Halves::of(connection)?;
+    let first = Unwelcomed::of(connection, &greeting)?;
     // From here on we answer the client, and nobody else does: without the supervisor's knowledge we write nothing.
     supervisor.send(&Report::Opened, &[])?;
     // Before any order is carried out: one that ends the lease tells the client so behind the welcome.
@@ -254,70 +260,97 @@ fn measure(session: &Mutex<Session>) {
 }
 
 /// The client's next connection, if it comes within a time. While it is away, what it has on the device is held.
-fn next_arrival(session: &Shared, arriving: &Receiver<Arrival>, within: Duration) -> Option<Arrival> {
-    if let Ok(arrival) = arriving.recv_timeout(HOLD_TIME) {
-        return Some(arrival);
+///
+/// A client whose `process` has ended does not come back: gpud saw which process made the last connection.
+fn next_arrival(
+    session: &Shared,
+    arriving: &Receiver<Arrival>,
+    process: Option<&PeerProcess>,
+    within: Duration,
+) -> Option<Arrival> {
+    let (began, mut held) = (Instant::now(), false);
+    loop {
+        match arriving.recv_timeout(LOOK_TIME) {
+            Ok(arrival) => {
+                if held {
+                    lock(session).device.pause(false);
+                }
+                return Some(arrival);
+            }
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if began.elapsed() >= within || process.is_some_and(PeerProcess::has_ended) {
+            return None;
+        }
+        if !held && began.elapsed() >= HOLD_TIME {
+            lock(session).hold();
+            held = true;
+        }
     }
-    lock(session).hold();
-    let arrival = arriving.recv_timeout(within.saturating_sub(HOLD_TIME)).ok()?;
-    lock(session).device.pause(false);
-    Some(arrival)
 }
 
-/// Both directions of a connection that has not been welcomed.
-struct Halves {
-    reading: ReadHalf,
+/// A connection that has not been welcomed.
+struct Unwelcomed {
     writing: WriteHalf,
-    closer: Closer,
+    line: Line,
 }
 
-impl Halves {
-    fn of(connection: Stream) -> io::Result<Halves> {
+/// A welcomed connection, to be read.
+struct Line {
+    reading: ReadHalf,
+    closer: Closer,
+    /// The client's process, where its end can be seen from here.
+    process: Option<PeerProcess>,
+}
+
+impl Unwelcomed {
+    fn of(connection: Stream, greeting: &Greeting) -> io::Result<Unwelcomed> {
+        let process = PeerProcess::of(connection.as_raw_fd(), greeting.client);
         let (reading, writing) = connection.split()?;
         let closer = writing.closer()?;
-        Ok(Halves { reading, writing, closer })
+        Ok(Unwelcomed { writing, line: Line { reading, closer, process } })
     }
 
-    /// Writes the welcome and what the client has not received; what is left is to be read.
-    fn welcome(self, session: &Shared, greeting: &Greeting, received: u64) -> (ReadHalf, Closer) {
+    /// Writes the welcome and what the client has not received.
+    fn welcome(self, session: &Shared, greeting: &Greeting, received: u64) -> Line {
         let welcome = greeting.welcome(&lock(session));
         greeting.outbox.connect(self.writing, (opcode::WELCOME, welcome.encode()), received);
-        (self.reading, self.closer)
+        self.line
     }
 }
 
 /// Executes connection after connection, from the first, which is welcomed; answers whether the session ended in order.
-fn serve(session: &Shared, greeting: &Greeting, first: (ReadHalf, Closer), arriving: &Receiver<Arrival>) -> bool {
+fn serve(session: &Shared, greeting: &Greeting, first: Line, arriving: &Receiver<Arrival>) -> bool {
     let return_time = Duration::from_secs(greeting.return_seconds);
     let behind = {
         let session = lock(session);
         Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk), Arc::clone(&greeting.outbox.memory))
     };
-    let (mut reading, mut closer) = first;
+    let mut line = first;
     loop {
-        let end = link::serve(&mut reading, &closer, session, &greeting.outbox, &behind);
+        let end = link::serve(&mut line.reading, &line.closer, session, &greeting.outbox, &behind);
         greeting.outbox.disconnect();
         match end {
-            link::End::Lost => lock(session).report(&Report::Lost),
+            link::End::Lost => lock(session).set_away(true),
             link::End::Broken => return false,
             link::End::Goodbye => return true,
         }
-        let Some(arrival) = next_arrival(session, arriving, return_time) else { return false };
-        lock(session).report(&Report::Returned);
-        let Ok(halves) = Halves::of(arrival.connection) else { return false };
-        (reading, closer) = halves.welcome(session, greeting, arrival.received);
+        let Some(arrival) = next_arrival(session, arriving, line.process.as_ref(), return_time) else { return false };
+        lock(session).set_away(false);
+        let Ok(next) = Unwelcomed::of(arrival.connection, greeting) else { return false };
+        line = next.welcome(session, greeting, arrival.received);
     }
 }
 
 /// Ends this process when its client has had time to read the last words. The caller holds the outbox, and may hold the
 /// session.
-fn end_soon(supervisor: &Arc<Channel>) {
+fn end_soon(gpu_time: &Arc<GpuTime>, supervisor: &Arc<Channel>) {
     log!("gpud worker: a session ends: its client does not acknowledge answers");
-    let supervisor = Arc::clone(supervisor);
+    let (gpu_time, supervisor) = (Arc::clone(gpu_time), Arc::clone(supervisor));
     let ending = std::thread::Builder::new().name("end".to_owned()).spawn(move || {
         std::thread::sleep(link::LINGER_TIME);
-        // A supervisor that is gone needs no report.
-        let _ = supervisor.send(&Report::Closed { clean: false }, &[]);
+        close(&gpu_time, &supervisor, false);
         std::process::exit(1);
     });
     if ending.is_err() {
@@ -328,8 +361,16 @@ fn end_soon(supervisor: &Arc<Channel>) {
 /// Ends this process: its memory is gone with it.
 fn end(session: &Session, clean: bool) -> ! {
     session.settle();
-    session.report(&Report::Closed { clean });
+    close(&session.gpu_time, &session.supervisor, clean);
     std::process::exit(0)
+}
+
+/// Writes the last GPU time into the account, then tells the supervisor that the session is over. After that the
+/// supervisor may count what the account says.
+fn close(gpu_time: &GpuTime, supervisor: &Channel, clean: bool) {
+    gpu_time.settle();
+    // A supervisor that is gone needs no report.
+    let _ = supervisor.send(&Report::Closed { clean }, &[]);
 }
 
 fn serve_lane(
@@ -468,4 +509,71 @@ fn carry_out(
         Order::Freed => lock(session).freed(),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_backend::soft::SoftDevice;
+    use sluice_backend::{Device as _, FunctionRef, LaunchConfig, ModuleId, StreamId};
+
+    /// Sixty-four threads that count to a million.
+    const BUSY: &[u8] = b"
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry busy()
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    mov.u32 %r1, 0;
+L:
+    add.s32 %r1, %r1, 1;
+    setp.lt.s32 %p1, %r1, 1000000;
+    @%p1 bra L;
+    ret;
+}
+";
+
+    /// Runs the kernel to its end.
+    fn run(device: &SoftDevice) {
+        let config = LaunchConfig {
+            grid: [1; 3],
+            block: [64, 1, 1],
+            shared_bytes: 0,
+            cooperative: false,
+            params: Vec::new(),
+            attributes: Vec::new(),
+        };
+        let function = FunctionRef { module: ModuleId(1), index: 0 };
+        device.launch(StreamId::LEGACY, function, config).expect("queued");
+        let (sender, done) = channel();
+        device.synchronize(Box::new(move |outcome| drop(sender.send(outcome)))).expect("queued");
+        done.recv().expect("an answer").expect("run");
+    }
+
+    #[test]
+    fn the_last_gpu_time_is_in_the_account_before_the_supervisor_hears_of_the_end() {
+        let device = Arc::new(SoftDevice::open(1, false, Box::new(|_| ())).expect("opens"));
+        device.reserve(0x2000_0000_0000, 4 << 30).expect("reserved");
+        device.load_module(ModuleId(1), BUSY).expect("loaded");
+        let ledger = Arc::new(Ledger::create(1 << 30).expect("memfd"));
+        let gpu_time = GpuTime::new(Arc::clone(&device) as _, Arc::clone(&ledger), 3);
+        let (near, far) = Channel::pair().expect("a pair");
+        run(&device);
+        assert_eq!(ledger.slot(3).gpu_time_ns, 0);
+        close(&gpu_time, &far, false);
+        let (report, _) = near.receive::<Report>().expect("read").expect("a report");
+        assert_eq!(report, Report::Closed { clean: false });
+        let first = ledger.slot(3).gpu_time_ns;
+        assert!(first > 0 && first == device.gpu_time().as_nanos() as u64);
+        // Another lease pays for what comes later.
+        let next = Arc::new(Ledger::create(1 << 30).expect("memfd"));
+        gpu_time.sit(Arc::clone(&next), 5);
+        run(&device);
+        gpu_time.settle();
+        assert_eq!(ledger.slot(3).gpu_time_ns, first);
+        assert_eq!(first + next.slot(5).gpu_time_ns, device.gpu_time().as_nanos() as u64);
+        assert!(next.slot(5).gpu_time_ns > 0);
+    }
 }

@@ -6,6 +6,7 @@ use crate::orders::{LeasePart, Report};
 use crate::passing::Channel;
 use crate::worker::bulk::Bulk;
 use crate::worker::gate::Gate;
+use crate::worker::gpu_time::GpuTime;
 use crate::worker::host::Host;
 use crate::worker::host_memory::{ALLOCATION_BYTES, GRAPH_BYTES, HostMemory, MODULE_BYTES, OBJECT_BYTES};
 use crate::worker::outbox::{Outbox, async_error};
@@ -104,10 +105,7 @@ pub struct Session {
     recordings: HashMap<u64, u64>,
     /// See [`Session::posted_failed`]: the first one.
     failed: Option<Failure>,
-    /// Kernel time before the lease of now.
-    gpu_time_before: Duration,
-    /// Likewise of the multiprocessors' activity.
-    sm_active_before: Duration,
+    pub gpu_time: Arc<GpuTime>,
 }
 
 fn graph_bytes(nodes: &[[u64; 2]]) -> u64 {
@@ -134,6 +132,7 @@ impl Session {
         let memory = Arc::clone(&outbox.memory);
         memory.sit(Arc::clone(&ledger), lease.slot);
         Session {
+            gpu_time: Arc::new(GpuTime::new(Arc::clone(&device), Arc::clone(&ledger), lease.slot)),
             device,
             host: Arc::new(Host::new(Arc::clone(&outbox))),
             outbox,
@@ -163,8 +162,6 @@ impl Session {
             objects: HashMap::new(),
             recordings: HashMap::new(),
             failed: None,
-            gpu_time_before: Duration::ZERO,
-            sm_active_before: Duration::ZERO,
         }
     }
 
@@ -331,10 +328,17 @@ impl Session {
         send_async_error(&self.outbox, 0, failure);
     }
 
-    /// Free and total bytes of the lease: idle credit counts as free, it can be recalled.
+    /// Free and total bytes of the lease. Idle credit counts as free, as it can be recalled, and so does the memory of
+    /// clients that are gone.
     pub fn memory(&self) -> (u64, u64) {
         let total = self.ledger.limit();
-        (total.saturating_sub(self.ledger.totals().taken()), total)
+        (total.saturating_sub(self.ledger.taken_by_present()), total)
+    }
+
+    /// The client's connection was lost, or the client is back.
+    pub fn set_away(&self, is_away: bool) {
+        self.ledger.set_away(self.lease.slot, is_away);
+        self.report(if is_away { &Report::Lost } else { &Report::Returned });
     }
 
     /// The processes of the lease's clients, and what counts for each.
@@ -372,12 +376,7 @@ impl Session {
 
     /// Writes what was measured into the account.
     pub fn settle(&self) {
-        let time = self.device.gpu_time().saturating_sub(self.gpu_time_before);
-        self.ledger.set_gpu_time(self.lease.slot, time.as_nanos() as u64);
-        if let Some(active) = self.device.sm_active() {
-            let active = active.saturating_sub(self.sm_active_before);
-            self.ledger.set_sm_active(self.lease.slot, active.as_nanos() as u64);
-        }
+        self.gpu_time.settle();
         self.settle_backing(0);
         self.memory.settle_queue(self.device.queued_bytes());
     }
@@ -752,10 +751,9 @@ impl Session {
             return reply.send(Err(failure(error)));
         }
         self.ledger.set_parked(self.lease.slot, 0);
-        self.gpu_time_before = self.device.gpu_time();
-        self.sm_active_before = self.device.sm_active().unwrap_or_default();
         self.ledger = Arc::new(ledger);
         self.lease = lease;
+        self.gpu_time.sit(Arc::clone(&self.ledger), self.lease.slot);
         self.ledger.set_client(self.lease.slot, self.client);
         self.gate.sit(Arc::clone(&self.ledger), self.lease.slot);
         self.memory.sit(Arc::clone(&self.ledger), self.lease.slot);

@@ -9,6 +9,7 @@ use sluice_protocol::opcode;
 use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -160,6 +161,40 @@ fn five_hundred_that_say_nothing_stop_nobody() {
     assert!(began.elapsed() < Duration::from_secs(5), "served after {:?}", began.elapsed());
     // The oldest have given way.
     assert!(silent.iter_mut().take(300).all(|stream| ends(stream, Duration::from_secs(5))));
+}
+
+/// A TCP connection to gpud from another address of this host.
+fn open_from(gpud: &Gpud, from: [u8; 4]) -> Stream {
+    let Address::Tcp(address) = &gpud.address else { panic!("TCP") };
+    let to: std::net::SocketAddrV4 = address.parse().expect("an address");
+    let name = |ip: [u8; 4], port: u16| libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(ip) },
+        sin_zero: [0; 8],
+    };
+    let (from, to) = (name(from, 0), name(to.ip().octets(), to.port()));
+    let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: two live addresses of the length given; the descriptor is nobody else's.
+    unsafe {
+        let socket = OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0));
+        assert_eq!(libc::bind(socket.as_raw_fd(), (&raw const from).cast(), length), 0);
+        assert_eq!(libc::connect(socket.as_raw_fd(), (&raw const to).cast(), length), 0);
+        Stream::from_parts(socket, None).expect("TCP")
+    }
+}
+
+/// A client on a slow line is in the middle of its hello while a stranger opens connections without end.
+#[test]
+fn a_flood_from_one_address_closes_no_hello_of_another() {
+    let gpud = Gpud::start(&[]);
+    let slow = open_from(&gpud, [127, 0, 0, 2]);
+    let mut flood: Vec<Stream> = (0..500).map(|_| gpud.open()).collect();
+    assert!(flood.iter_mut().take(300).all(|stream| ends(stream, Duration::from_secs(5))));
+    let client = key(9);
+    let token = sign(&gpud.claims(&client, "lea-1", 64 * MIB));
+    let mut client = Client::connect_on(slow, client, token).expect("still open");
+    client.alloc(MIB).expect("served");
 }
 
 /// Whether gpud ends the connection within a time.

@@ -3,6 +3,7 @@
 mod bounds;
 mod contract;
 mod fuzz;
+mod gone;
 mod hardening;
 mod hello;
 mod joining;

@@ -1,7 +1,9 @@
 //! Devices of one client that reach each other's memory.
 
+use crate::support::broker::Broker;
 use crate::support::{ADD_ONE, BASE64URL, Client, Gpud, hello_on, key, range, sign};
 use base64::Engine as _;
+use sluice_gpud::control::messages::EndMode;
 use sluice_protocol::control::{HostReached, PeerLost};
 use sluice_protocol::messages as m;
 use sluice_protocol::{Failure, PEER_MEMORY, Reader, Wire, opcode};
@@ -184,6 +186,26 @@ fn who_does_not_hold_the_other_session_gets_nothing_of_it() {
     assert_eq!(refused.code, PEER_ACCESS_UNSUPPORTED);
     assert!(refused.text.contains("workspace"), "{}", refused.text);
     two.link().expect("nothing of it has spoiled anything");
+}
+
+#[test]
+fn a_session_whose_lease_has_ended_lends_nothing() {
+    let mut broker = Broker::new();
+    let gpud = Gpud::join(&mut broker, &["--soft-devices", "2"]);
+    broker.welcome(1, &["lea-1", "lea-2"]);
+    let mut first = connect(&gpud, 1, &gpud.device.clone(), &[PEER_MEMORY]);
+    let mut second = connect(&gpud, 2, &gpud.devices[1].clone(), &[PEER_MEMORY]);
+    second.alloc(1024).expect("allocated");
+    second.call(&m::ContextSynchronize).expect("there");
+    broker.end_lease("lea-2", EndMode::Park, "Taken back.");
+    assert_eq!(broker.lease_ended("lea-2"), 1024);
+    let refused = first.call(&m::PeerLink { nonce: &second.welcome.nonce }).expect_err("its memory is parked");
+    assert_eq!(refused.code, PEER_ACCESS_UNSUPPORTED, "{}", refused.text);
+    // With its next lease it is there again.
+    let mut claims = gpud.claims(&key(2), "lea-3", 64 * MIB);
+    claims["lease"]["deviceUuid"] = gpud.devices[1].clone().into();
+    second.rebind(&sign(&claims)).expect("a new lease");
+    first.call(&m::PeerLink { nonce: &second.welcome.nonce }).expect("linked");
 }
 
 #[test]

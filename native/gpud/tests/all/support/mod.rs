@@ -302,6 +302,19 @@ pub fn say_hello(
     resume: Option<Resume>,
     features: &[&str],
 ) -> io::Result<()> {
+    say_hello_as(stream, key, token, ranges, resume, features, std::process::id())
+}
+
+/// As [`say_hello`], of a process that calls itself `pid`.
+pub fn say_hello_as(
+    stream: &mut Stream,
+    key: &Ed25519KeyPair,
+    token: &str,
+    ranges: Vec<AddressRange>,
+    resume: Option<Resume>,
+    features: &[&str],
+    pid: u32,
+) -> io::Result<()> {
     stream.set_timeout(Some(PATIENCE))?;
     let frame = read_handshake(stream)?;
     let challenge = Challenge::decode(&frame.payload).expect("challenge");
@@ -310,7 +323,7 @@ pub fn say_hello(
     let version = [sluice_protocol::VERSION_MAJOR, sluice_protocol::VERSION_MINOR];
     let token = token.to_owned();
     let features = features.iter().map(|name| (*name).to_owned()).collect();
-    let hello = Hello { version, features, token, signature, ranges, resume, lane: None, pid: std::process::id() };
+    let hello = Hello { version, features, token, signature, ranges, resume, lane: None, pid };
     write_handshake(stream, &hello)
 }
 
