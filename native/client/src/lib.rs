@@ -33,3 +33,5 @@ pub mod runtime;
 pub mod session;
 pub mod static_runtime;
 pub mod trace;
+
+pub use sluice_transport::variables;
