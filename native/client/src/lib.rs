@@ -22,6 +22,7 @@ pub mod library;
 pub mod mappings;
 pub mod message;
 pub mod objects;
+pub mod opencl;
 pub mod output;
 pub mod owner;
 pub mod pinned;
