@@ -110,7 +110,11 @@ fn a_fault_says_what_where_and_who() {
             700,
             "out of bounds: write to shared memory at 0x60 of 64 bytes".into(),
         ),
-        ("@%p1 st.global.u32 [%d1+4096], %r5;", 700, format!("out of bounds: write to global address {:#x}", at + PAGE)),
+        (
+            "@%p1 st.global.u32 [%d1+4096], %r5;",
+            700,
+            format!("out of bounds: write to global address {:#x}", at + PAGE),
+        ),
         ("@%p1 trap;", 719, "trap".to_string()),
         ("@%p1 bar.sync 16;", 719, "launch failed: barrier 16 does not exist".to_string()),
         (
