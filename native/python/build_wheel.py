@@ -24,6 +24,7 @@ LIBRARIES = {
     "libnvidia-ml.so.1": ("libnvidia-ml.so.1", "libnvidia_ml.so"),
     "libcudart.so.12": ("libcudart.so.12", "libcudart12.so"),
     "libcudart.so.13": ("libcudart.so.13", "libcudart13.so"),
+    "libsluice_opencl.so": ("libsluice_opencl.so",),
 }
 # Folder of the Rust build with the libraries beside the driver (libcublas.so.13, …), under their own names
 BESIDE = "libraries"

@@ -7,7 +7,13 @@ import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "#server/launchers/local/environment.ts";
 import { writeExamples } from "#server/launchers/local/examples.ts";
-import { JUPYTER_CONFIG, writeKernelSpec, writeOverlay } from "#server/launchers/local/workspace-files.ts";
+import {
+  JUPYTER_CONFIG,
+  OPENCL_DRIVER,
+  writeKernelSpec,
+  writeOpenclDriver,
+  writeOverlay,
+} from "#server/launchers/local/workspace-files.ts";
 
 const START = "server/launchers/kubernetes/image/start.sh";
 const INIT = "server/launchers/local/init.sh";
@@ -88,6 +94,8 @@ async function stage(root: string, environment: BuiltEnvironment): Promise<void>
   ] as const)
     await cp(script, at("opt/sluice", name));
   await writeUsers(root, { name: "user", id: 1000, home: "/home/user" });
+  await mkdir(path.dirname(at(OPENCL_DRIVER)), { recursive: true, mode: 0o755 });
+  await writeOpenclDriver(at(OPENCL_DRIVER), insideLayout, environment);
   // The interpreter may lie in a folder that is closed to others on this machine.
   if (environment.basePrefix === "/usr") return;
   await mkdir(at(environment.basePrefix), { recursive: true, mode: 0o755 });

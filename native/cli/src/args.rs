@@ -65,7 +65,6 @@ pub fn command() -> Command {
         .subcommand(run)
         .subcommand(Command::new("gpu").about("What this workspace has, what is free, the team's quota").arg(json()))
         .subcommand(Command::new("smi").about("The workspace's borrowed GPUs, one line each").arg(json()))
-        .subcommand(crate::nvidia_smi::command())
         .subcommand(pod())
 }
 

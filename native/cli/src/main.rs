@@ -12,6 +12,11 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|first| first == "nvidia-smi") {
+        end_with_the_reader();
+        return nvidia_smi::run(&words.collect::<Vec<_>>());
+    }
     let matches = args::command().get_matches();
     if !matches!(matches.subcommand_name(), Some("run" | "pod")) {
         end_with_the_reader();
@@ -21,10 +26,6 @@ fn main() -> ExitCode {
         Some(("pod", options)) => pod::run(options),
         Some(("gpu", options)) => show(options.get_flag("json"), text::overview),
         Some(("smi", options)) => show(options.get_flag("json"), |status| smi::table(status, SystemTime::now())),
-        Some(("nvidia-smi", options)) => {
-            let rest: Vec<_> = std::env::args_os().skip(2).collect();
-            nvidia_smi::run(options, &rest)
-        }
         _ => ExitCode::from(2),
     }
 }

@@ -10,10 +10,7 @@ use std::time::SystemTime;
 pub fn table(status: &Value, now: SystemTime) -> String {
     let leases = list(status, "/leases");
     if leases.is_empty() {
-        let way = way_to_one(status, |size| {
-            format!("%gpu attach {size} in a notebook, or sluice run --gpu {size} -- COMMAND")
-        });
-        return format!("No GPU is attached in this workspace.\n{way}");
+        return none_attached(status);
     }
     let header = ["GPU", "Amount", "Memory", "Compute", "GPU time", "Idle limit in", "Time limit in", "Used by"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -32,6 +29,13 @@ pub fn table(status: &Value, now: SystemTime) -> String {
         ]);
     }
     columns(&rows)
+}
+
+/// That there is no lease, and how to borrow a GPU.
+pub fn none_attached(status: &Value) -> String {
+    let way =
+        way_to_one(status, |size| format!("%gpu attach {size} in a notebook, or sluice run --gpu {size} -- COMMAND"));
+    format!("No GPU is attached in this workspace.\n{way}")
 }
 
 /// Who holds a lease, for people.

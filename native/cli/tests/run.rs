@@ -1,57 +1,14 @@
 //! `sluice run` in the surroundings of a workspace: exit codes and signals go through, the lease is the program's.
 
+mod workspace;
+
 use serde_json::json;
-use sluice_conformance::broker::Broker;
-use sluice_conformance::gpud::{Gpud, link_libraries};
+use sluice_conformance::gpud::link_libraries;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
-
-/// A workspace with a broker and a gpud of its own.
-struct Workspace {
-    broker: Broker,
-    runtime: PathBuf,
-}
-
-impl Workspace {
-    fn new(name: &str) -> Self {
-        let gpud = Arc::new(Gpud::start("soft", &[]).expect("gpud"));
-        let broker = Broker::start(gpud, 256 << 20).expect("broker");
-        let runtime = std::env::temp_dir().join(format!("sluice-run-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&runtime).expect("a folder");
-        Self { broker, runtime }
-    }
-
-    fn run(&self, script: &str) -> Child {
-        self.start(&["sh", "-c", script], &[])
-    }
-
-    fn start(&self, words: &[&str], environment: &[(&str, &Path)]) -> Child {
-        self.start_waiting("0", words, environment)
-    }
-
-    fn start_waiting(&self, wait: &str, words: &[&str], environment: &[(&str, &Path)]) -> Child {
-        self.start_asking(&["--gpu", "0.5", "--wait", wait], words, environment)
-    }
-
-    fn start_asking(&self, flags: &[&str], words: &[&str], environment: &[(&str, &Path)]) -> Child {
-        let mut command = Command::new(sluice_testing::program("sluice"));
-        command.arg("run").args(flags).arg("--").args(words).envs(environment.iter().copied());
-        command.env("SLUICE_BROKER_URL", &self.broker.url).env("SLUICE_CREDENTIAL_FILE", &self.broker.credential_file);
-        command.env("SLUICE_RUNTIME_DIR", &self.runtime).env_remove("SLUICE_OWNER_SOCKET");
-        // A group of its own, as a shell makes it: what an orphaned group is told about stopping is ignored.
-        command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs")
-    }
-}
-
-impl Drop for Workspace {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.runtime);
-    }
-}
+use workspace::Workspace;
 
 /// State letter of a process, as /proc has it.
 fn state(pid: u32) -> char {

@@ -22,6 +22,7 @@ pub mod library;
 pub mod mappings;
 pub mod message;
 pub mod objects;
+pub mod opencl;
 pub mod output;
 pub mod owner;
 pub mod pinned;
@@ -33,3 +34,5 @@ pub mod runtime;
 pub mod session;
 pub mod static_runtime;
 pub mod trace;
+
+pub use sluice_transport::variables;

@@ -16,6 +16,7 @@ use sluice_protocol::messages::{PinnedClose, PinnedOpen};
 use sluice_protocol::{PINNED_MEMORY, cuda};
 use sluice_transport::Stream;
 use sluice_transport::spin::readable_within;
+use sluice_transport::variables;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::io::Read;
@@ -92,7 +93,7 @@ impl File {
 /// Page-locked memory of at least so many bytes in the file; None: ordinary memory does as well, because it is short or no
 /// GPU server is on this host, or there is no more.
 pub fn take(bytes: usize) -> Option<Piece> {
-    let near = std::env::var_os("SLUICE_GPUD_SOCKETS").is_some_and(|folder| !folder.is_empty());
+    let near = variables::text("SLUICE_GPUD_SOCKETS").is_some();
     if bytes < LEAST_BYTES || !near {
         return None;
     }

@@ -2,6 +2,7 @@
 
 use crate::device::MOST_DEVICES;
 use sluice_protocol::handshake::DeviceProfile;
+use sluice_transport::variables;
 use std::path::PathBuf;
 
 /// The software GPU, as its gpud reports it.
@@ -33,8 +34,8 @@ pub struct Profile {
 impl Profile {
     /// From the environment: `SLUICE_GPU_TYPE`, and `profile-<type>.json` in `SLUICE_RUNTIME_DIR`.
     pub fn load() -> Self {
-        let gpu_type = std::env::var("SLUICE_GPU_TYPE").ok().filter(|name| !name.is_empty()).unwrap_or("soft".into());
-        let recorded = std::env::var_os("SLUICE_RUNTIME_DIR")
+        let gpu_type = variables::text("SLUICE_GPU_TYPE").unwrap_or("soft".into());
+        let recorded = variables::var("SLUICE_RUNTIME_DIR")
             .map(|folder| PathBuf::from(folder).join(format!("profile-{gpu_type}.json")))
             .and_then(|path| std::fs::read(path).ok())
             .and_then(|text| serde_json::from_slice(&text).ok());

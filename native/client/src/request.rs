@@ -29,7 +29,7 @@
 //!   ```
 
 use crate::owner::broker::failure;
-use crate::owner::{Hook, StillWaits, lease, view};
+use crate::owner::{Hook, StillWaits, lease, socket, view};
 use crate::process::{self, Process};
 use crate::{fork, journal, message, trace};
 use serde_json::{Value, json};
@@ -61,6 +61,7 @@ pub fn answer_to(process: &'static Process, request: &Value, still_waits: StillW
             Ok(json!({ "message": text, "kind": kind.map(message::Kind::word), "ended": ended }))
         }
         Some("logs") => Ok(journal::read()),
+        Some("variables") => Ok(socket::restored_variables()),
         Some("trace") => {
             match request.get("on").and_then(Value::as_bool) {
                 Some(true) => trace::start(),

@@ -11,6 +11,10 @@ int main() {
     void *data = nullptr;
     FAILS(cudaMallocManaged(&data, 64), cudaErrorNotSupported);
     REQUIRE(std::strstr(cudaGetErrorString(cudaErrorNotSupported), "host memory") != nullptr);
+    void *host = nullptr, *mapped = nullptr;
+    CUDA(cudaMallocHost(&host, 64));
+    FAILS(cudaHostGetDevicePointer(&mapped, host, 0), cudaErrorNotSupported);
+    CUDA(cudaFreeHost(host));
     cudaArray_t array;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
     REQUIRE(format.x == 32 && format.f == cudaChannelFormatKindFloat);

@@ -38,7 +38,7 @@ pub fn native_dir() -> &'static Path {
             build.current_dir(package).arg("build").arg("--quiet").arg("--target-dir").arg(target);
             build.args(["-p", "sluice-gpud", "-p", "sluice-shim-cuda", "-p", "sluice-client"]);
             build.args(["-p", "sluice-shim-cudart12", "-p", "sluice-shim-cudart13"]);
-            build.args(["-p", "sluice-shim-nvml", "-p", "sluice-shim-libraries"]);
+            build.args(["-p", "sluice-shim-nvml", "-p", "sluice-shim-opencl", "-p", "sluice-shim-libraries"]);
             if folder.ends_with("release") {
                 build.arg("--release");
             }

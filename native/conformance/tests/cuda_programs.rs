@@ -174,13 +174,18 @@ fn object_files_and_libraries_are_linked_by_the_driver() {
 }
 
 #[test]
-fn a_managed_variable_is_named_before_the_program_reads_it() {
+fn memory_that_host_and_kernels_would_share_is_refused_with_one_sentence_each() {
     let mut command = Command::new(sluice_testing::program("sluice-loopback"));
     command.env("SLUICE_NATIVE_DIR", native_dir()).arg("--").arg(compile(&places(), "refused.cu"));
     let output = command.output().expect("runs");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("`counter` is __managed__") && text.contains("__device__ instead"), "{text}");
+    // A program that does not look at the error goes on with a pointer that it did not get.
+    for symbol in ["cudaMallocManaged", "cudaHostGetDevicePointer"] {
+        let sentence = format!("sluice: {symbol} is not supported: kernels on a remote GPU cannot reach host memory; ");
+        assert_eq!(text.matches(&sentence).count(), 1, "{symbol}: {text}");
+    }
 }
 
 #[test]

@@ -7,6 +7,9 @@ a broken hook would break every Python of the environment.
 import os
 import sys
 
+# Written by the first process of a workspace, for programs whose environment was cleared (`env -i`, sudo).
+VARIABLES = "/run/sluice/variables"
+
 CONFIG = os.path.join(os.path.expanduser("~"), ".config", "sluice", "config.json")
 
 # Keys of the configuration file and the variables that they stand for.
@@ -29,9 +32,15 @@ LIBRARIES = (
 )
 
 
+def _restore_variables():
+    """The client reads the file, and finds the process whose lease this one uses."""
+    from . import _client
+
+    for name, value in _client.request("variables")["variables"].items():
+        os.environ.setdefault(name, value)
+
+
 def _read_config():
-    if "SLUICE_BROKER_URL" in os.environ:
-        return
     import json
 
     with open(CONFIG, encoding="utf-8") as file:
@@ -149,8 +158,14 @@ def install():
         return
     _installed = True
     try:
-        _read_config()
-        _preload()
+        if "SLUICE_BROKER_URL" in os.environ:
+            _preload()
+        elif os.path.exists(VARIABLES):
+            _preload()
+            _restore_variables()
+        else:
+            _read_config()
+            _preload()
         sys.meta_path.insert(0, _WatchesImports())
     except Exception as error:  # noqa: BLE001 - see the module's docstring
         print(f"sluice: no GPU can be attached in this process: {error}", file=sys.stderr)

@@ -27,7 +27,7 @@ def native_dir(tmp_path_factory):
     import _ctypes
 
     built = ("libcuda.so", "libcudart12.so", "libcudart13.so", "libnvidia_ml.so")
-    for name in ("libsluice_client.so", *built, "sluice"):
+    for name in ("libsluice_client.so", "libsluice_opencl.so", *built, "sluice"):
         shutil.copy(_ctypes.__file__, folder / name)
     (folder / "libraries").mkdir()
     shutil.copy(_ctypes.__file__, folder / "libraries" / "libcublas.so.13")
@@ -50,6 +50,7 @@ def test_the_wheel_holds_package_libraries_command_and_settings(wheel):
         "sluice_gpu/lib/libnvidia-ml.so.1",
         "sluice_gpu/frameworks/triton.json",
         "sluice_gpu/tools/ptxas",
+        "sluice_gpu/lib/libsluice_opencl.so",
         "sluice_gpu/lib/libcudart.so.12",
         "sluice_gpu/lib/libcudart.so.13",
         "sluice_gpu/lib/libcublas.so.13",

@@ -167,9 +167,9 @@ impl fmt::Display for Fault {
                 let verb = if *write { "write to" } else { "read from" };
                 match shared_bytes {
                     Some(bytes) => {
-                        write!(f, "out-of-bounds {verb} shared memory at {address:#x} of {bytes} bytes, {place}")
+                        write!(f, "out of bounds: {verb} shared memory at {address:#x} of {bytes} bytes, {place}")
                     }
-                    None => write!(f, "illegal {verb} {space} address {address:#x}, {place}"),
+                    None => write!(f, "out of bounds: {verb} {space} address {address:#x}, {place}"),
                 }
             }
             Fault::Misaligned { address, size, place } => {

@@ -13,6 +13,7 @@ pub mod spin;
 pub mod stream;
 pub mod tls;
 pub mod unix_http;
+pub mod variables;
 
 pub use address::Address;
 pub use framed::{FrameReader, read_handshake, write_handshake};

@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::shared::{self, Memory, SharedReadHalf, SharedStream, SharedWriteHalf};
 use crate::silence;
 use crate::tls::{Keys, TlsReadHalf, TlsStream, TlsWriteHalf};
+use crate::variables;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -135,9 +136,9 @@ impl Stream {
 
 /// `SLUICE_GPUD_PROXY` (`host:port`) names the egress proxy of a workspace with a network of its own, which speaks HTTP CONNECT.
 fn connect_outside(host: &str, timeout: Duration) -> io::Result<TcpStream> {
-    match std::env::var("SLUICE_GPUD_PROXY") {
-        Ok(proxy) if !proxy.is_empty() => connect_through(&proxy, host, timeout),
-        _ => connect_tcp(host, timeout),
+    match variables::text("SLUICE_GPUD_PROXY") {
+        Some(proxy) => connect_through(&proxy, host, timeout),
+        None => connect_tcp(host, timeout),
     }
 }
 

@@ -10,6 +10,8 @@ ulimit -c 0
 for name in $(env | sed -n 's/^SLUICE_SET_\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
   eval "if [ -n \"\${SLUICE_SET_$name+set}\" ]; then export $name=\"\$SLUICE_SET_$name\"; unset SLUICE_SET_$name; fi"
 done
+# For programs whose environment was cleared (`env -i`, sudo): the client library reads it.
+env | grep '^SLUICE_' >"${ready%/*}/variables"
 # Removes commands of an earlier environment.
 rm -rf "$packages/commands"
 cp -R -P --remove-destination "$overlay/." "$packages"

@@ -84,6 +84,7 @@ export async function prepareFiles(input: PrepareInput): Promise<void> {
   await writeKernelSpec(path.join(paths.run, "jupyter", "kernels", "python3"), layout);
   await writeFile(path.join(paths.etc, "passwd"), passwd(input.insideUid, layout.home), { mode: 0o644 });
   await writeFile(path.join(paths.etc, "group"), `user:x:${input.insideUid}:\nnogroup:x:65534:\n`, { mode: 0o644 });
+  await writeOpenclDriver(path.join(paths.etc, path.basename(OPENCL_DRIVER)), layout, environment);
   if (owner === undefined) return;
   // What the workspace has had in its hands is not touched again: it could have laid links for us to follow.
   if (firstStart) await give(paths.home, owner);
@@ -145,6 +146,15 @@ async function copyCaches(from: string, to: string): Promise<void> {
     for (const { name } of files.filter((entry) => entry.isFile()))
       await writeFile(path.join(to, cache.name, name), await readFile(path.join(from, cache.name, name)));
   }
+}
+
+/** Names Sluice's driver to OpenCL's loader, beside those that a person has installed. */
+export const OPENCL_DRIVER = "/etc/OpenCL/vendors/sluice.icd";
+
+/** The driver has no platform, and tells an OpenCL program to use CUDA. */
+export async function writeOpenclDriver(file: string, layout: Layout, environment: BuiltEnvironment): Promise<void> {
+  const library = `lib/python${environment.pythonVersion}/site-packages/sluice_gpu/lib/libsluice_opencl.so`;
+  await writeFile(file, `${layout.environment}/${library}\n`, { mode: 0o644 });
 }
 
 function sluicePackage(environment: BuiltEnvironment): string {

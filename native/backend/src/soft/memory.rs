@@ -150,18 +150,28 @@ impl Memory {
         end.is_some_and(|end| self.state().overlapping(address, end).next().is_none())
     }
 
-    /// Where an address that is not allocated lies, seen from the last allocation before it: for a person.
+    /// Where an address that is not allocated lies, seen from the nearest allocation: for a person. None where it is
+    /// allocated, and where nothing is.
     pub fn nearest(&self, address: u64) -> Option<String> {
         let range = self.arena.base()..self.arena.base() + self.arena.len();
+        if address < PAGE {
+            return Some("a null pointer".to_owned());
+        }
         if !range.contains(&address) {
-            let what =
-                if address < PAGE { "a null pointer" } else { "no memory of this GPU: copy the program's own to it" };
-            return Some(what.to_owned());
+            return Some(
+                "no memory of this GPU. Check the index; the program's own memory must be copied first".to_owned(),
+            );
         }
         let state = self.state();
-        let (start, bytes) = state.allocations.range(..=address).next_back()?;
-        let behind = address.checked_sub(start + bytes)?;
-        Some(format!("{behind} bytes behind the allocation of {bytes} bytes at {start:#x}"))
+        let behind = match state.allocations.range(..=address).next_back() {
+            Some((start, bytes)) if address < start + bytes => return None,
+            Some((start, bytes)) => Some((address - (start + bytes), "behind", *start, *bytes)),
+            None => None,
+        };
+        let after = state.allocations.range(address..).next();
+        let before = after.map(|(start, bytes)| (start - address, "before", *start, *bytes));
+        let (distance, side, start, bytes) = behind.into_iter().chain(before).min()?;
+        Some(format!("{distance} bytes {side} the allocation of {bytes} bytes at {start:#x}"))
     }
 
     /// Bytes allocated.
@@ -242,13 +252,17 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_told_by_what_lies_before_it_if_it_is_the_devices() {
+    fn an_address_is_told_by_the_nearest_allocation_if_it_is_the_devices() {
         let memory = Memory::reserve(BASE + (56 << 30), 4 << 30, false, false).expect("range");
         let base = memory.arena().base();
         assert_eq!(memory.nearest(base), None);
         memory.alloc(base, 40).expect("allocated");
         let behind = format!("24 bytes behind the allocation of 40 bytes at {base:#x}");
         assert_eq!(memory.nearest(base + 64), Some(behind));
+        assert_eq!(memory.nearest(base + 39), None);
+        memory.alloc(base + PAGE, 800).expect("allocated");
+        let before = format!("16 bytes before the allocation of 800 bytes at {:#x}", base + PAGE);
+        assert_eq!(memory.nearest(base + PAGE - 16), Some(before));
         for (address, said) in
             [(8, "null pointer"), (0x7fff_0000_0000, "no memory of this GPU"), (u64::MAX, "no memory")]
         {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sluice_transport::authorities::https_config;
-use sluice_transport::unix_http;
+use sluice_transport::{unix_http, variables};
 use std::sync::OnceLock;
 use std::time::Duration;
 use ureq::Agent;
@@ -37,8 +37,8 @@ pub enum Method {
 
 /// One question; the answer's body, or `{code, message}` as the error.
 pub fn ask(method: Method, path: &str) -> Result<Value, Value> {
-    let base = std::env::var("SLUICE_BROKER_URL")
-        .map_err(|_| failure("unavailable", "this is no Sluice workspace: SLUICE_BROKER_URL is not set".into()))?;
+    let base = variables::text("SLUICE_BROKER_URL")
+        .ok_or_else(|| failure("unavailable", "this is no Sluice workspace: SLUICE_BROKER_URL is not set".into()))?;
     let reached = if unix_http::socket_of(&base).is_some() { unix_http::BASE } else { base.trim_end_matches('/') };
     let url = format!("{reached}{path}");
     let bearer = format!("Bearer {}", credential()?);
@@ -61,7 +61,7 @@ pub fn ask(method: Method, path: &str) -> Result<Value, Value> {
 }
 
 fn credential() -> Result<String, Value> {
-    let path = std::env::var("SLUICE_CREDENTIAL_FILE").unwrap_or_else(|_| "/run/sluice/credential".into());
+    let path = variables::text("SLUICE_CREDENTIAL_FILE").unwrap_or_else(|| "/run/sluice/credential".into());
     std::fs::read_to_string(&path)
         .map(|text| text.trim().to_owned())
         .map_err(|error| failure("unauthenticated", format!("the workspace's credential {path}: {error}")))

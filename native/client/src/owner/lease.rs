@@ -14,6 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sluice_protocol::messages::ContextSynchronize;
+use sluice_transport::variables;
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
@@ -312,7 +313,7 @@ fn bind(device: Device, opened: &Value, key: Arc<Key>, lease_id: String) -> Resu
 /// The socket of the server that a session token is for, where this host has it: the folder of such sockets is named by
 /// the workspace's environment.
 fn nearby(token: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("SLUICE_GPUD_SOCKETS").filter(|folder| !folder.is_empty())?;
+    let folder = variables::text("SLUICE_GPUD_SOCKETS")?;
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?).ok()?;
     let server = claims.get("aud")?.as_str()?.strip_prefix("gpud:").filter(|id| !id.contains('/'))?;
     let path = PathBuf::from(folder).join(format!("{server}.sock"));

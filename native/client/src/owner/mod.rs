@@ -11,6 +11,7 @@ use crate::message::interned;
 use crate::process::Process;
 use crate::session::Session;
 use serde_json::{Value, json};
+use sluice_transport::variables;
 use std::cell::Cell;
 use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -68,7 +69,7 @@ impl Owner {
         if self.is_owner() {
             return;
         }
-        if let Some(path) = std::env::var_os("SLUICE_OWNER_SOCKET")
+        if let Some(path) = socket::of_owner()
             && let Ok(answer) = socket::ask(&path, &json!({ "op": "lease" }))
         {
             process.grows_to(lease::parts_of(&answer["lease"]).len());
@@ -87,10 +88,10 @@ impl Owner {
         if let Some(session) = device.session_now() {
             return Ok(session);
         }
-        if let Some(path) = std::env::var_os("SLUICE_OWNER_SOCKET").filter(|_| !self.is_owner()) {
+        if let Some(path) = socket::of_owner().filter(|_| !self.is_owner()) {
             return lease::from_parent(device, &path).map_err(|failure| refusal(&failure));
         }
-        if std::env::var_os("SLUICE_BROKER_URL").is_none() || ask_again.is_some_and(|when| Instant::now() < when) {
+        if variables::var("SLUICE_BROKER_URL").is_none() || ask_again.is_some_and(|when| Instant::now() < when) {
             return Err(None);
         }
         // Whoever waited for this turn may have gone meanwhile.

@@ -5,14 +5,17 @@ use super::interrupt::Interrupts;
 use crate::fork;
 use crate::process::Process;
 use serde_json::Value;
-use std::ffi::OsStr;
+use sluice_transport::variables;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Names the owner's socket to its child processes.
+const OWNER: &str = "SLUICE_OWNER_SOCKET";
 /// A line longer than this is no question of ours.
 const MAX_LINE: u64 = 64 << 10;
 /// The owner may wait in the queue for the child's first use.
@@ -22,8 +25,35 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Where the owner of this number serves.
 pub fn path_of(pid: u32) -> PathBuf {
-    let folder = std::env::var_os("SLUICE_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = variables::var("SLUICE_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
     folder.join(format!("owner-{pid}.sock"))
+}
+
+/// The socket of the process whose lease this one uses: its parents have set the variable. Where the environment was
+/// cleared on the way, the nearest parent that serves.
+pub fn of_owner() -> Option<OsString> {
+    std::env::var_os(OWNER).or_else(|| {
+        let was_cleared = !variables::restored().is_empty();
+        was_cleared.then(|| nearest(std::process::id(), |pid| serves(&path_of(pid)))).flatten()
+    })
+}
+
+fn serves(path: &Path) -> bool {
+    UnixStream::connect(path).is_ok()
+}
+
+/// The first of a process's parents that serves.
+fn nearest(pid: u32, serves: impl Fn(u32) -> bool) -> Option<OsString> {
+    std::iter::successors(parent(pid), |pid| parent(*pid))
+        .find(|pid| serves(*pid))
+        .map(|pid| path_of(pid).into_os_string())
+}
+
+/// Field 4 of /proc/PID/stat.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let parent = stat.rsplit(") ").next()?.split_whitespace().nth(1)?.parse().ok()?;
+    (parent > 0).then_some(parent)
 }
 
 /// Starts to serve; returns the socket's path.
@@ -97,4 +127,28 @@ pub fn ask_within(path: &OsStr, request: &Value, patience: Duration) -> io::Resu
         }
     }
     serde_json::from_slice(&line).map_err(io::Error::other)
+}
+
+/// `variables`: what a process whose environment was cleared has to set, for itself and its children.
+pub fn restored_variables() -> Value {
+    let mut found = serde_json::json!(variables::restored());
+    if let Some(path) = of_owner().filter(|_| !variables::restored().is_empty()) {
+        found[OWNER] = Value::from(path.to_string_lossy());
+    }
+    serde_json::json!({ "variables": found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_parent_that_serves_is_the_owner() {
+        let own = std::process::id();
+        let above = parent(own).expect("a parent");
+        assert_eq!(nearest(own, |pid| pid == above), Some(path_of(above).into_os_string()));
+        assert_eq!(nearest(own, |pid| pid == own), None, "a process is not its own parent");
+        assert_eq!(nearest(own, |_| false), None);
+        assert_eq!(parent(0), None);
+    }
 }

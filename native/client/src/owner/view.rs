@@ -89,7 +89,7 @@ fn seen(process: &'static Process) -> Value {
     let own = process.owner.state().lease.clone().filter(|_| process.attached() > 0);
     if own.is_none()
         && !process.owner.is_owner()
-        && let Some(path) = std::env::var_os("SLUICE_OWNER_SOCKET")
+        && let Some(path) = socket::of_owner()
         && let Ok(answer) = socket::ask(&path, &json!({ "op": "devices" }))
         && answer.get("devices").is_some_and(Value::is_array)
     {

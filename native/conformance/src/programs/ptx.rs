@@ -61,14 +61,24 @@ fn wrong() -> CString {
 fn wrong_ptx_is_not_loaded(driver: &Driver) {
     start(driver);
     let jit = Jit::of(driver.library);
-    let (mut module, mut log, image) = (0, Log::new(), wrong());
-    // SAFETY: live locals and lists of two.
-    let code = unsafe {
-        let values = log.values.as_mut_ptr();
-        (jit.cuModuleLoadDataEx)(&raw mut module, image.as_ptr().cast(), 2, OPTIONS.as_ptr(), values)
-    };
-    assert_eq!(code, INVALID_PTX);
-    assert!(log.written().contains("line 14"), "{}", log.written());
+    for (right, wrong, line) in [
+        ("mov.u32 %r3, %ctaid.x", "fro.u32 %r3, %ctaid.x", 13),
+        ("mov.u32 %r4, %ntid.x", "mov.u32 %r4, %r99", 14),
+        ("mov.u32 %r5, %tid.x", "call undeclared, (%r5)", 15),
+        ("mov.u32 %r5, %tid.x", "nonsense.u32 %r1", 15),
+        ("add.s32 %r7, %r7, %r2", "add.u32 %r7, %r7, 0f3F800000", 23),
+        ("st.global.u32", "st.u33", 24),
+    ] {
+        let image = CString::new(ADD.replace(right, wrong)).expect("text");
+        let (mut module, mut log) = (0, Log::new());
+        // SAFETY: live locals and lists of two.
+        let code = unsafe {
+            let values = log.values.as_mut_ptr();
+            (jit.cuModuleLoadDataEx)(&raw mut module, image.as_ptr().cast(), 2, OPTIONS.as_ptr(), values)
+        };
+        assert_eq!(code, INVALID_PTX, "{wrong}");
+        assert!(log.written().contains(&format!("line {line}")), "{wrong}: {}", log.written());
+    }
 }
 
 /// A driver that loads lazily tells it when something of the library is asked for.

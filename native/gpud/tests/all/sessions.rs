@@ -136,7 +136,9 @@ fn an_illegal_address_is_told_at_once_and_stays() {
     client.launch(1, 1, 256, &wild.to_le_bytes());
     let error = client.async_error();
     assert_eq!((error.code, error.sticky), (cuda::ERROR_ILLEGAL_ADDRESS, true));
-    assert!(error.text.contains("add_one"), "{}", error.text);
+    for part in ["out of bounds: ", &format!("address {wild:#x}, in add_one, block (0,0,0), thread (0,0,0)")] {
+        assert!(error.text.contains(part), "{part}: {}", error.text);
+    }
     let code = client.call(&m::ContextSynchronize).expect_err("sticky").code;
     assert_eq!(code, cuda::ERROR_ILLEGAL_ADDRESS);
     assert_eq!(client.read(wild, 4).expect_err("sticky").code, cuda::ERROR_ILLEGAL_ADDRESS);

@@ -99,18 +99,22 @@ fn a_fault_says_what_where_and_who() {
     for (body, code, what) in [
         ("@%p1 ld.global.u32 %r5, [%d1+2];", 716, format!("misaligned address {:#x} for an access of 4 bytes", at + 2)),
         ("@%p1 st.shared.u64 [%r4+4], %d1;", 716, "misaligned address 0x4 for an access of 8 bytes".to_string()),
-        ("@%p1 ld.shared.u32 %r5, [%r4+64];", 700, "out-of-bounds read from shared memory at 0x40 of 64 bytes".into()),
+        ("@%p1 ld.shared.u32 %r5, [%r4+64];", 700, "out of bounds: read from shared memory at 0x40 of 64 bytes".into()),
         (
             "@%p1 st.shared.u32 [%r4+-4], %r5;",
             700,
-            "out-of-bounds write to shared memory at 0xfffffffc of 64 bytes".into(),
+            "out of bounds: write to shared memory at 0xfffffffc of 64 bytes".into(),
         ),
         (
             "@%p1 atom.shared.add.u32 %r5, [%r4+96], 1;",
             700,
-            "out-of-bounds write to shared memory at 0x60 of 64 bytes".into(),
+            "out of bounds: write to shared memory at 0x60 of 64 bytes".into(),
         ),
-        ("@%p1 st.global.u32 [%d1+4096], %r5;", 700, format!("illegal write to global address {:#x}", at + PAGE)),
+        (
+            "@%p1 st.global.u32 [%d1+4096], %r5;",
+            700,
+            format!("out of bounds: write to global address {:#x}", at + PAGE),
+        ),
         ("@%p1 trap;", 719, "trap".to_string()),
         ("@%p1 bar.sync 16;", 719, "launch failed: barrier 16 does not exist".to_string()),
         (
