@@ -41,7 +41,7 @@ it("saves the mode and the list on the version that was shown", async () => {
 it("keeps the list when the mode needs none", async () => {
   const { person, calls } = show(formOf(listed), () => listed);
   await person.click(mode(/^No connections/));
-  expect(list(/Kept for the other modes/)).toBeTruthy();
+  expect(list(/It is kept for the other modes/)).toBeTruthy();
   await person.click(button("Save outgoing network"));
   expect(calls[0]?.body).toEqual({ mode: "none", allow: listed.allow, version: 7 });
 });
