@@ -145,7 +145,7 @@ export default function ProposeForm({
               name="requirements"
               rows={5}
               spellCheck={false}
-              className="font-mono"
+              className="[&_textarea]:font-mono"
               placeholder={"humanize\npandas>=2.2,<3"}
               defaultValue={source?.kind === "packages" ? source.requirements : undefined}
               hint="One a line, as in a requirements file; they come as wheels from this machine's package index"
