@@ -35,10 +35,7 @@ export default async function WhatIfPage({ searchParams }: Props) {
   const view = typeof run === "string" ? await load(() => get(ctx, { id: run })) : undefined;
   return (
     <>
-      <PageHeader
-        title="What-if"
-        detail="Everything that was asked for, played again by the scheduler on another pool"
-      />
+      <PageHeader title="What-if" detail="Past requests, replayed by the scheduler on a different pool" />
       {present.length === 0 ? (
         <EmptyState title="There is no GPU type yet">
           When a GPU server has joined, or a team has a quota, other pools can be tried here.
@@ -92,13 +89,13 @@ function Progress({ view }: { view: WhatIfView }) {
     <Card className="mb-8 px-3.5 py-3">
       <LiveRefresh topics={["what-if"]} />
       <div className="flex items-center justify-between gap-4">
-        <State tone="busy">{percent === 0 ? "Reading the log" : "Playing it again"}</State>
+        <State tone="busy">{percent === 0 ? "Reading the log" : "Simulating"}</State>
         <span className="figures text-ink-2">
           {percent} %, <Elapsed from={view.askedAt} />
         </span>
       </div>
       <progress
-        aria-label="How much of the demand has been played"
+        aria-label="Progress of the simulation"
         value={view.progress}
         max={1}
         className="mt-2 block h-2 w-full accent-accent"
