@@ -14,7 +14,7 @@ export function SizeField({ bytes, error }: { bytes?: number | null; error: stri
       step="any"
       defaultValue={bytes == null ? "" : String(bytes / GIB)}
       suffix="GiB"
-      hint="As far as you know: it cannot be measured from here"
+      hint="Your estimate: Sluice cannot measure it"
       error={error}
     />
   );

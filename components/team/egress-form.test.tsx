@@ -71,7 +71,7 @@ it("tells of closed destinations, and of names on a cluster", () => {
   expect(screen.getByText(/link-local addresses are closed in every mode/)).toBeTruthy();
   expect(screen.queryByText(/Kubernetes/)).toBeNull();
   showAgain(formOf(open, () => {}, true));
-  expect(screen.getByText(/names of a list stay closed there/)).toBeTruthy();
+  expect(screen.getByText(/Names in the list stay closed there/)).toBeTruthy();
 });
 
 it("refuses more entries than a team may have", () => {

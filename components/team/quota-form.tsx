@@ -196,7 +196,7 @@ export default function QuotaForm({
             required={false}
             defaultValue={inGpus(quota?.budgetMilliHours)}
             suffix="GPU-h"
-            hint="A month; empty: no budget"
+            hint="Per month. Empty: no budget"
             error={fields.budgetMilliHours}
           />
         </div>

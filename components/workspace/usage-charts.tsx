@@ -46,7 +46,7 @@ export function UsageCharts({
   return (
     <Section
       title="Use"
-      detail="Of all its processes and leases, over a day at most"
+      detail="All processes and leases of the workspace, kept for one day"
       actions={
         <nav aria-label="Stretch of time" className="flex gap-1 text-sm">
           {RANGES.map(([value, label]) => (

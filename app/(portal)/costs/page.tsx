@@ -149,7 +149,7 @@ function changeFrom(before: Month | undefined, { cents }: Month): string {
 function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }) {
   const { types, unpriced, lines, currency } = costs;
   if (types.length + unpriced.length === 0) {
-    return <Card className="px-3.5 py-3 text-ink-2">Nothing was in the pool in this month.</Card>;
+    return <Card className="px-3.5 py-3 text-ink-2">The pool had no GPUs in this month.</Card>;
   }
   return (
     <ul className="divide-y divide-line rounded-lg border border-line bg-surface">

@@ -107,7 +107,7 @@ export default async function UsagePage({ searchParams }: Props) {
       {usage === undefined || total === undefined ? (
         <EmptyState title={days.wrong?.title ?? ""}>{days.wrong?.hint}</EmptyState>
       ) : usage.bins.length === 0 ? (
-        <EmptyState title="Nothing was in the pool in this time">
+        <EmptyState title="The pool had no GPUs in this time">
           Choose another time or type; a GPU server that joins is counted from its first minute.
         </EmptyState>
       ) : (

@@ -1,6 +1,6 @@
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
-import { formatGpuHours, formatMark, plural } from "#components/format.ts";
+import { formatGpuHours, formatMark, formatMoney, plural } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -11,6 +11,7 @@ import { Elapsed, RelativeTime } from "#components/ui/time.tsx";
 import { BinTable } from "#components/what-if/bin-table.tsx";
 import { OutcomeTable } from "#components/what-if/outcome-table.tsx";
 import { TeamOutcomes } from "#components/what-if/team-outcomes.tsx";
+import { verdict } from "#components/what-if/verdict.ts";
 import { type Proposed, WhatIfForm } from "#components/what-if/what-if-form.tsx";
 import type { WhatIfList, WhatIfType, WhatIfView } from "#server/contracts/what-if.ts";
 import { get } from "#server/services/what-if/get.ts";
@@ -75,6 +76,9 @@ function Answer({ view }: { view: WhatIfView }) {
       detail={`${view.question.from.slice(0, 10)} to ${new Date(Date.parse(view.question.to) - 1).toISOString().slice(0, 10)}, ${plural(type.assumed.asked, "request")}`}
       actions={<DownloadCsv href={file("csv")} />}
     >
+      <p className="figures mb-3 font-medium">
+        {verdict(type.now, type.proposed, (cents) => formatMoney(Math.round(cents), currency))}
+      </p>
       <OutcomeTable type={type} currency={currency} />
       <Charts type={type} csv={file("csv-time")} />
       <TeamOutcomes gpuType={type.gpuType} teams={type.teams} />
@@ -98,7 +102,7 @@ function Progress({ view }: { view: WhatIfView }) {
         aria-label="Progress of the simulation"
         value={view.progress}
         max={1}
-        className="mt-2 block h-2 w-full accent-accent"
+        className="progress mt-2 block h-2 w-full"
       />
       <p className="mt-2 text-sm text-ink-2">You may leave this page: the answer is kept, and listed below.</p>
     </Card>
@@ -175,7 +179,7 @@ const states = { running: ["busy", "running"], done: ["ok", "answered"], failed:
 
 function Recent({ recent, shown }: { recent: WhatIfList["recent"]; shown: string | undefined }) {
   return (
-    <Section title="Asked lately" detail="The same question about the same log is answered once">
+    <Section title="Asked lately" detail="An unchanged simulation is not run again">
       <ul className="divide-y divide-line rounded-lg border border-line bg-surface">
         {recent.map(({ id, question, state, askedAt }) => (
           <li key={id} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">

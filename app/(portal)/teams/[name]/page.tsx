@@ -251,7 +251,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
       )}
       <Section
         title="Policy"
-        detail="How long GPUs are held, when they are taken back, and with whom cards are shared"
+        detail="Lease times, reclaim times, and whether teams share a GPU"
         actions={may("team.set-policy") && <EditPolicy teamId={team.id} teamName={team.name} policy={policy} />}
       >
         <PolicyCard policy={policy} />
@@ -271,7 +271,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
         <MemberTable team={team} mayChange={may("team.remove-member")} />
       </Section>
       {invitations.length > 0 && (
-        <Section title="Invitations" detail="Sent, and not accepted yet">
+        <Section title="Invitations" detail="Sent, not accepted yet">
           <InvitationTable teamId={team.id} invitations={invitations} />
         </Section>
       )}
