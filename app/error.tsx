@@ -19,9 +19,9 @@ export default function RootError({ error, reset }: { error: Error & { digest?: 
         <Mark />
       </header>
       <main>
-        <h1 className="text-xl font-semibold tracking-tight">This page could not be read</h1>
+        <h1 className="text-xl font-semibold tracking-tight">This page cannot be loaded</h1>
         <p className="mt-1 mb-4 text-ink-2">
-          Nothing is lost: leases and notebooks go on. The database may be away for a moment.
+          Leases and notebooks continue. The database may be unavailable for a moment.
         </p>
         <Button variant="primary" onClick={again}>
           Try again

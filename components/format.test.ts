@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   formatAmount,
   formatBytes,
+  formatChange,
   formatClock,
   formatDuration,
   formatExact,
@@ -12,6 +13,10 @@ import {
 } from "./format.ts";
 
 describe("figures on pages", () => {
+  it("writes a change in percent of what was before, with its sign", () => {
+    expect([formatChange(100, 108), formatChange(100, 88), formatChange(300, 300)]).toEqual(["+8 %", "-12 %", "0 %"]);
+  });
+
   it("writes amounts with one decimal at least and three at most", () => {
     expect([0, 500, 1000, 2000, 250, 125, 1].map(formatAmount)).toEqual([
       "0.0",

@@ -89,7 +89,7 @@ export function formatMark(value: number, step: number): string {
   return decimals[digits]?.format(value) ?? String(value);
 }
 
-/** A price of a GPU and hour or the like, to its last digit: `€2.15`, `€0.0042`. */
+/** A price per GPU-hour or the like, to its last digit: `€2.15`, `€0.0042`. */
 export function formatPrice(amount: number, currency: string): string {
   return amount.toLocaleString("en", { style: "currency", currency, maximumFractionDigits: 6 });
 }
@@ -97,6 +97,12 @@ export function formatPrice(amount: number, currency: string): string {
 /** A part of a whole: `43 %`; without a whole there is no part. */
 export function formatShare(part: number, whole: number): string {
   return whole > 0 ? `${Math.round((part / whole) * 100)} %` : "–";
+}
+
+/** A change as part of what was before: `+8 %`, `-12 %`. */
+export function formatChange(before: number, after: number): string {
+  const percent = Math.round(((after - before) / before) * 100);
+  return `${percent > 0 ? "+" : ""}${percent} %`;
 }
 
 /** A whole number: `1,204`. */

@@ -12,9 +12,11 @@ export type Answer = (call: Call) => unknown;
 export class Refusal {
   readonly code: string;
   readonly message: string;
-  constructor(code: string, message: string) {
+  readonly detail: unknown;
+  constructor(code: string, message: string, detail?: unknown) {
     this.code = code;
     this.message = message;
+    this.detail = detail;
   }
 }
 
@@ -45,8 +47,8 @@ export function show(element: ReactElement, answer: Answer = answerNothing) {
     calls.push(call);
     const answered = answer(call);
     if (!(answered instanceof Refusal)) return Response.json(answered);
-    const { code, message } = answered;
-    return Response.json({ error: { code, message } }, { status: 400 });
+    const { code, message, detail } = answered;
+    return Response.json({ error: { code, message, detail } }, { status: 400 });
   });
   const inPage = (inner: ReactElement) => <ToastProvider>{inner}</ToastProvider>;
   const { rerender } = render(inPage(element));

@@ -67,9 +67,9 @@ test("packages are proposed, locked, built and tested, and offered when they are
   await dialog.getByRole("button", { name: "Propose" }).click();
   await expect(page.getByRole("heading", { name: title })).toBeVisible();
   await expect(page.getByText("from 0.5 cores and 512 MiB")).toBeVisible();
-  await page.getByRole("button", { name: "Take back" }).click();
+  await page.getByRole("button", { name: "Withdraw proposal" }).click();
   await expect(dialog).toBeVisible();
-  await expectAccessible(page, "what is lost when a proposal is taken back");
+  await expectAccessible(page, "what is lost when a proposal is withdrawn");
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await passAndApprove();
   await expect(page.getByRole("cell", { name: "humanize" })).toBeVisible();

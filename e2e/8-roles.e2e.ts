@@ -149,7 +149,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
         [
           `/people?search=${run}`,
           ["user/invitation-form", "Invite"],
-          ["user/person-actions: Take admin rights back from …?", ofMember("Make an admin")],
+          ["user/person-actions: Remove admin rights of …?", ofMember("Make an admin")],
           ["user/password-link", ofMember("New password")],
           ["user/person-actions: Deactivate …?", ofMember("Deactivate")],
         ],
@@ -175,7 +175,7 @@ const ELSEWHERE: Record<string, [journey: string, where: string]> = {
   "user/open-sample": ["8-roles.e2e.ts", "the address of the sample user's window"],
   "shell/mobile-nav": ["8-roles.e2e.ts", "the list of pages"],
   "environment/approve-environment": ["7-environments.e2e.ts", "the approval of an environment"],
-  "environment/proposal-actions": ["7-environments.e2e.ts", "what is lost when a proposal is taken back"],
+  "environment/proposal-actions": ["7-environments.e2e.ts", "what is lost when a proposal is withdrawn"],
   "workspace/update-offer": ["7-environments.e2e.ts", "what an update ends"],
   "cost/price-form: Remove the price of …?": ["9-keyboard.e2e.ts", "what is lost with a price"],
   "team/quota-form: Remove the … quota of …?": ["9-keyboard.e2e.ts", "what is lost with a quota"],

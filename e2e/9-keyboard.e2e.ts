@@ -480,7 +480,7 @@ test("who used a GPU by a kernel of one block is told how little of it was effec
   await page.goto("/usage?by=workspace");
   await keys.press(page.getByRole("link", { name: workspace, exact: true }));
   await expect(page.getByText(`Only workspace ${workspace}`)).toBeVisible();
-  await expect(page.getByText("Effective of allocated")).toBeVisible();
+  await expect(page.getByText("GPU cores busy while held")).toBeVisible();
   await expect(page.getByText(/^\d[\d.]* GPU-h of multiprocessors at work \(SM active\)$/)).toBeVisible();
   await expect(page.getByText("A kernel that fills a quarter of them uses the GPU", { exact: false })).toBeVisible();
 });
@@ -488,7 +488,7 @@ test("who used a GPU by a kernel of one block is told how little of it was effec
 test("the demand of the log is played again on a larger pool", async () => {
   await page.goto("/what-if");
   await keys.write(page.getByLabel("GPUs"), "2");
-  await keys.press(button("Play it again"));
+  await keys.press(button("Simulate"));
   await expect(page).toHaveURL(/run=wif-/);
   await expect(page.getByRole("heading", { name: "soft" })).toBeVisible({ timeout: 60_000 });
   const [header, ...lines] = (await download("Download as CSV")).trim().split("\r\n");

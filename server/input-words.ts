@@ -5,10 +5,16 @@ const KINDS: Record<string, string> = {
   string: "A text",
   number: "A number",
   int: "A whole number",
-  boolean: "true or false",
+  boolean: "True or false",
   array: "A list",
   object: "An object",
   record: "An object",
+};
+
+const FORMATS: Record<string, string | undefined> = {
+  datetime: "A time in UTC is needed, e.g. 2026-11-25T19:30:00Z.",
+  date: "A date is needed, e.g. 2026-11-25.",
+  uuid: "A UUID is needed.",
 };
 
 /** A sentence for an issue; undefined leaves it to zod. */
@@ -21,17 +27,21 @@ export function inWords(issue: z.core.$ZodRawIssue): string | undefined {
     case "too_big":
       return bound(issue.origin, issue.inclusive === false ? "Less than" : "At most", issue.maximum);
     case "invalid_value":
-      return issue.values.length === 1
-        ? `This is always ${String(issue.values[0])}.`
-        : `One of these is needed: ${issue.values.map(String).join(", ")}.`;
+      return issue.values.length === 1 ? `This is always ${String(issue.values[0])}.` : oneOf(issue.values);
     case "unrecognized_keys":
       return `There is no such field: ${issue.keys.join(", ")}.`;
     case "invalid_format":
-      return issue.format === "datetime" ? "A time in UTC is needed, e.g. 2026-11-25T19:30:00Z." : undefined;
+      return FORMATS[issue.format] ?? "This is not in the format that is needed.";
+    case "invalid_union": {
+      const { options } = issue as { options?: readonly unknown[] };
+      return options?.length ? oneOf(options) : "This is not in the format that is needed.";
+    }
     default:
       return undefined;
   }
 }
+
+const oneOf = (values: readonly unknown[]): string => `One of these is needed: ${values.map(String).join(", ")}.`;
 
 function bound(origin: string, words: string, most: number | bigint): string {
   const number = most.toLocaleString("en");

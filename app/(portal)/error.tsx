@@ -16,8 +16,8 @@ export default function PortalError({ error, reset }: { error: Error & { digest?
   return (
     <div role="alert">
       <PageHeader
-        title="This page could not be read"
-        detail="Nothing is lost: leases and notebooks go on. The database may be away for a moment."
+        title="This page cannot be loaded"
+        detail="Leases and notebooks continue. The database may be unavailable for a moment."
       />
       <Button variant="primary" onClick={again}>
         Try again

@@ -56,7 +56,11 @@ export default async function PortalLayout({ children }: { children: ReactNode }
         <div className="sticky top-12 hidden h-[calc(100dvh-3rem)] w-48 shrink-0 overflow-y-auto border-r border-line px-3 py-5 lg:block">
           <Nav tree={tree} />
         </div>
-        <main id="main" tabIndex={-1} className="min-w-0 max-w-[112rem] grow px-4 py-6 outline-none sm:px-6 lg:px-8">
+        <main
+          id="main"
+          tabIndex={-1}
+          className="min-w-0 max-w-[112rem] grow px-4 pt-6 pb-20 outline-none sm:px-6 lg:px-8"
+        >
           <Me id={ctx.principal.userId}>{children}</Me>
         </main>
       </div>

@@ -7,7 +7,7 @@ export default function NotFound() {
     <>
       <PageHeader
         title="Nothing here"
-        detail="It does not exist, was removed, or you may not see it. A team lead or an admin can tell."
+        detail="It does not exist, was removed, or you may not see it. Ask a team lead or an admin."
       />
       <ButtonLink href="/workspaces">To the workspaces</ButtonLink>
     </>

@@ -1,9 +1,9 @@
 import { Button } from "#components/ui/button.tsx";
 import { Field } from "#components/ui/field.tsx";
 
-export type AuditQuestion = { who: string; what: string; from: string; to: string };
+export type AuditQuestion = { who: string; did: string; what: string; from: string; to: string };
 
-/** By whom, to what, and on which days of the reader's. An ordinary form: the address holds the question, and `kept`. */
+/** By whom, which action, to what, and on which days of the reader's. An ordinary form: the address holds the question, and `kept`. */
 export function AuditFilter({ question, kept }: { question: AuditQuestion; kept: Record<string, string> }) {
   return (
     <search className="mb-4 print:hidden">
@@ -12,6 +12,14 @@ export function AuditFilter({ question, kept }: { question: AuditQuestion; kept:
           <input key={name} type="hidden" name={name} value={value} />
         ))}
         <Field label="Who" name="who" type="search" maxLength={100} defaultValue={question.who} className="sm:w-52" />
+        <Field
+          label="Did, e.g. lease.end"
+          name="did"
+          type="search"
+          maxLength={59}
+          defaultValue={question.did}
+          className="sm:w-44"
+        />
         <Field
           label="To what"
           name="what"

@@ -18,6 +18,10 @@ it("says what was removed or made, where there is nothing beside it", () => {
   expect(told({ role: "lead", before: null })).toBe("role lead");
 });
 
+it("names an amount once that is there as typed and in thousandths", () => {
+  expect(told({ amount: "0.1", milli: 100, gpuType: "soft" })).toBe("amount 0.1, gpu type soft");
+});
+
 it("shows instants by the reader's clocks, and ids short", () => {
   expect(told({ startsAt: "2026-11-30T11:00:00.000Z", milli: 4000 })).toBe(
     "starts at 2026-11-30 12:00:00 UTC+1, amount 4.0",

@@ -34,7 +34,8 @@ export function shortId(id: string): string {
   return rest.length > 8 ? `${prefix}-…${rest.slice(-6)}` : id;
 }
 
-const joined = (parts: readonly string[]) => parts.filter(Boolean).join(", ");
+/** A fact that two fields state, such as an amount as typed and in thousandths, stands once. */
+const joined = (parts: readonly string[]) => [...new Set(parts)].filter(Boolean).join(", ");
 const isDetail = (value: unknown): value is Detail =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const isEmpty = (value: unknown) => value === null || value === undefined || value === "";

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Card } from "#components/ui/page.tsx";
-import { groupsOf, type Window } from "./week.ts";
-import { type Look, WeekGrid } from "./week-grid.tsx";
+import { daysOfWindows, groupsOf, type Look, type Window } from "./week.ts";
+import { WeekGrid } from "./week-grid.tsx";
 
 /** A calendar: the week as a picture, and the same in words. */
 export function CalendarCard<W extends Window>({
@@ -29,11 +29,12 @@ export function CalendarCard<W extends Window>({
         <h3 className="font-medium">{title}</h3>
         {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
       </div>
-      {windows.length > 0 && <WeekGrid windows={windows} text={text} look={look} />}
+      {windows.length > 0 && <WeekGrid label={title} days={daysOfWindows(windows, text, look)} />}
       <dl className="figures mt-2 grid gap-y-0.5 text-sm sm:grid-cols-[max-content_minmax(0,1fr)] sm:gap-x-6">
-        {groupsOf(windows, text).map((group) => (
+        {groupsOf(windows, text).map((group, index) => (
           <div key={`${group.when} ${group.windows[0]?.fromMinute}`} className="sm:contents">
             <dt className="text-ink-2">
+              <span className="mr-2">{index + 1}</span>
               {group.when} {timeZone}
             </dt>
             <dd>{group.windows[0] && text(group.windows[0])}</dd>

@@ -15,8 +15,8 @@ import { useEdit } from "#components/use-edit.ts";
 import { usePreview } from "#components/use-preview.ts";
 import type { PackingProof } from "#server/contracts/sharing.ts";
 import { Packing } from "./packing.tsx";
-import { DAYS, groupsOf, overlapping, readClock, type Window, windowsOn } from "./week.ts";
-import { type Look, WeekGrid } from "./week-grid.tsx";
+import { DAYS, daysOfWindows, groupsOf, type Look, overlapping, readClock, type Window, windowsOn } from "./week.ts";
+import { WeekGrid } from "./week-grid.tsx";
 
 /**
  * Edits a calendar: entries are added by the form and removed one by one, the week shows them, and nothing counts
@@ -92,7 +92,7 @@ export function CalendarForm<W extends Window>({
   return (
     <Dialog open onOpenChange={onClose} wide title={title} description={`Weekdays and hours in ${timeZone}.`}>
       <div className="flex flex-col gap-4">
-        <WeekGrid windows={windows} text={text} look={look} numbered />
+        <WeekGrid label={title} days={daysOfWindows(windows, text, look)} />
         <ul aria-label="Entries" className="figures flex flex-col">
           {groupsOf(windows, text).map((group, index) => {
             const words = `${group.when}: ${group.windows[0] ? text(group.windows[0]) : ""}`;

@@ -24,7 +24,7 @@ export function PlainQuotas({
   const columns: Column<QuotaCalendarView>[] = [
     {
       id: "team",
-      header: "The same at every hour",
+      header: "Team without a calendar",
       sort: ({ teamName }) => teamName,
       cell: ({ teamName, ...quota }) => (
         <>

@@ -9,7 +9,7 @@ export type TypeCalendarView = CalendarList["calendars"][number];
 export function TypeCalendar({ calendar, timeZone }: { calendar: TypeCalendarView; timeZone: string }) {
   return (
     <CalendarCard
-      title={`What ${calendar.gpuType} takes`}
+      title={`Work that ${calendar.gpuType} accepts`}
       otherwise={ANY_WORK}
       windows={calendar.windows}
       timeZone={timeZone}

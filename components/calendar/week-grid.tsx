@@ -1,75 +1,89 @@
+import { ReadOut } from "#components/chart/read-out.tsx";
 import { cx } from "#components/format.ts";
-import { DAY, DAYS, groupsOf, segmentsOf, type Window } from "./week.ts";
+import { type Block, clock, DAY, type Look, lanesOf, type WeekDay } from "./week.ts";
 
 const HOURS = [0, 6, 12, 18, 24];
 const PERCENT = 100 / DAY;
+/** In a narrower block stands its `short`. */
+const WIDE = 5 * 60;
+/** Height of a lane, in rem. */
+const LANE = 1.25;
 
-export type Look = "more" | "less" | "same";
 const looks: Record<Look, string> = {
   more: "bg-accent text-on-accent",
   less: "border border-line-strong bg-surface text-ink stripes",
   same: "bg-accent-soft text-ink",
 };
 
-/** A week at a glance, Monday on top; the lines beside it say the same in words. */
-export function WeekGrid<W extends Window>({
-  windows,
-  text,
-  look,
-  numbered = false,
-}: {
-  windows: readonly W[];
-  /** What stands in a window; left out where it is too narrow. */
-  text: (window: W) => string;
-  look: (window: W) => Look;
-  /** A narrow window has the number of its line (`groupsOf`). */
-  numbered?: boolean;
-}) {
-  const lines = numbered ? groupsOf(windows, text) : [];
-  const numberOf = (window: W) => lines.findIndex((line) => line.windows.includes(window)) + 1 || "";
-  const days = segmentsOf(windows);
+/**
+ * Seven days, one row each, with blocks at their hours. Blocks that overlap are below each other. Pointer and arrow
+ * keys read out one block; a list or table beside the grid has the same facts.
+ */
+export function WeekGrid({ label, days }: { label: string; days: readonly WeekDay[] }) {
+  const values = days.flatMap(({ name, blocks }) => blocks.map((block) => blockText(name, block)));
+  const firsts = days.map((_, day) => days.slice(0, day).reduce((sum, { blocks }) => sum + blocks.length, 0));
   return (
-    <div aria-hidden="true" className="figures grid grid-cols-[2.25rem_minmax(0,1fr)] gap-y-0.5 text-xs text-ink-2">
-      {DAYS.map((name, day) => (
-        <div key={name} className="contents">
-          <span className="self-center">{name}</span>
-          <div className="relative h-5 overflow-hidden rounded-sm bg-sunken">
-            {[6, 12, 18].map((hour) => (
-              <span
-                key={hour}
-                className="absolute inset-y-0 w-px bg-line"
-                style={{ left: `${hour * 60 * PERCENT}%` }}
-              />
-            ))}
-            {days[day]?.map(({ window, from, to }) => (
-              <span
-                key={`${windows.indexOf(window)} ${from}`}
-                title={text(window)}
-                className={cx(
-                  "absolute inset-y-0 overflow-hidden rounded-sm leading-5 whitespace-nowrap",
-                  to - from >= 5 * 60 ? "px-1" : "text-center",
-                  looks[look(window)],
-                )}
-                style={{ left: `${from * PERCENT}%`, width: `${(to - from) * PERCENT}%` }}
+    <ReadOut {...{ label, values }}>
+      <div
+        aria-hidden="true"
+        className="figures grid grid-cols-[max-content_minmax(0,1fr)] gap-x-2 gap-y-0.5 text-xs text-ink-2"
+      >
+        {days.map(({ name, blocks }, day) => {
+          const lanes = lanesOf(blocks);
+          return (
+            <div key={name} className="contents">
+              <span className="self-center">{name}</span>
+              <div
+                className="relative overflow-hidden rounded-sm bg-sunken"
+                style={{ height: `${LANE * Math.max(1, ...lanes.map((lane) => lane + 1))}rem` }}
               >
-                {to - from >= 5 * 60 ? text(window) : numberOf(window)}
-              </span>
-            ))}
-          </div>
+                {[6, 12, 18].map((hour) => (
+                  <span
+                    key={hour}
+                    className="absolute inset-y-0 w-px bg-line"
+                    style={{ left: `${hour * 60 * PERCENT}%` }}
+                  />
+                ))}
+                {blocks.map(({ key, from, to, text, short, look }, at) => (
+                  <span
+                    key={key}
+                    data-at={(firsts[day] ?? 0) + at}
+                    className={cx(
+                      "absolute overflow-hidden rounded-sm leading-5 whitespace-nowrap",
+                      to - from >= WIDE ? "px-1" : "text-center",
+                      looks[look],
+                    )}
+                    style={{
+                      left: `${from * PERCENT}%`,
+                      width: `${(to - from) * PERCENT}%`,
+                      top: `${LANE * (lanes[at] ?? 0)}rem`,
+                      height: `${LANE}rem`,
+                    }}
+                  >
+                    {to - from >= WIDE ? text : short}
+                  </span>
+                ))}
+              </div>
+            </div>
+          );
+        })}
+        <span />
+        <div className="relative h-4">
+          {HOURS.map((hour) => (
+            <span
+              key={hour}
+              className={cx("absolute", hour === 24 ? "right-0" : hour > 0 && "-translate-x-1/2")}
+              style={hour === 24 ? undefined : { left: `${hour * 60 * PERCENT}%` }}
+            >
+              {String(hour).padStart(2, "0")}
+            </span>
+          ))}
         </div>
-      ))}
-      <span />
-      <div className="relative h-4">
-        {HOURS.map((hour) => (
-          <span
-            key={hour}
-            className={cx("absolute", hour === 24 ? "right-0" : hour > 0 && "-translate-x-1/2")}
-            style={hour === 24 ? undefined : { left: `${hour * 60 * PERCENT}%` }}
-          >
-            {String(hour).padStart(2, "0")}
-          </span>
-        ))}
       </div>
-    </div>
+    </ReadOut>
   );
 }
+
+/** `Mon 08:00 to 24:00: 0.5 guaranteed, limit 1.0`. */
+const blockText = (day: string, { from, to, text }: Block): string =>
+  `${day} ${clock(from)} to ${to === DAY ? "24:00" : clock(to)}: ${text}`;

@@ -13,7 +13,7 @@ function lengthOf({ fromMinute, toMinute }: Window): number {
 }
 
 /** `510` → `08:30`. */
-function clock(minute: number): string {
+export function clock(minute: number): string {
   const ofDay = minute % DAY;
   return `${String(Math.floor(ofDay / HOUR)).padStart(2, "0")}:${String(ofDay % HOUR).padStart(2, "0")}`;
 }
@@ -47,6 +47,44 @@ export function segmentsOf<W extends Window>(windows: readonly W[]): { window: W
       });
     }),
   );
+}
+
+/** Compared with the plain state: more, less, or neither. */
+export type Look = "more" | "less" | "same";
+/** A part of a day, in minutes of the day, as a picture of a week shows it. `short`: the text of a narrow block. */
+export type Block = { key: string; from: number; to: number; text: string; short: string; look: Look };
+export type WeekDay = { name: string; blocks: Block[] };
+
+/** The lane of each block, for blocks in the order of their begin: the first lane that is free then. */
+export function lanesOf(blocks: readonly Pick<Block, "from" | "to">[]): number[] {
+  const ends: number[] = [];
+  const lanes: number[] = [];
+  for (const { from, to } of blocks) {
+    const free = ends.findIndex((end) => end <= from);
+    const lane = free === -1 ? ends.length : free;
+    ends[lane] = to;
+    lanes.push(lane);
+  }
+  return lanes;
+}
+
+/** The days of a calendar. A narrow block has the number of its line in `groupsOf`. */
+export function daysOfWindows<W extends Window>(
+  windows: readonly W[],
+  text: (window: W) => string,
+  look: (window: W) => Look,
+): WeekDay[] {
+  const lines = groupsOf(windows, text);
+  const segments = segmentsOf(windows);
+  return DAYS.map((name, day) => ({
+    name,
+    blocks: (segments[day] ?? [])
+      .sort((a, b) => a.from - b.from)
+      .map(({ window, from, to }) => ({
+        ...{ key: `${windows.indexOf(window)} ${from}`, from, to, text: text(window), look: look(window) },
+        short: String(lines.findIndex((line) => line.windows.includes(window)) + 1),
+      })),
+  }));
 }
 
 /** The windows that overlap another window. */

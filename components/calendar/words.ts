@@ -1,6 +1,6 @@
 import { formatAmount } from "#components/format.ts";
 import type { KindWindow, QuotaWindow } from "#server/contracts/sharing.ts";
-import type { Look } from "./week-grid.tsx";
+import type { Look } from "./week.ts";
 
 type Amounts = { guaranteedMilli: number; limitMilli: number };
 

@@ -1,4 +1,5 @@
 import { cx } from "#components/format.ts";
+import { ReadOut } from "./read-out.tsx";
 import { timeTicks } from "./ticks.ts";
 
 /** `past`: elapsed time; `sure`: a certain future span; `maybe`: a possible future span. */
@@ -8,7 +9,8 @@ export type TimelineRow = {
   name: string;
   /** Text equivalent of the drawing. */
   text: string;
-  spans: { from: number; to: number; look: SpanLook }[];
+  /** `title`: what the span means, read out with the name. */
+  spans: { from: number; to: number; look: SpanLook; title: string }[];
 };
 
 const looks: Record<SpanLook, string> = {
@@ -32,10 +34,12 @@ export function Timeline(props: {
   const { label, rows, from, to, now, zone } = props;
   const place = (at: number) =>
     Math.round(Math.min(100, Math.max(0, ((at - from) / Math.max(1, to - from)) * 100)) * 100) / 100;
+  const values = rows.flatMap(({ name, spans }) => spans.map(({ title }) => `${name}: ${title}`));
+  const firsts = rows.map((_, row) => rows.slice(0, row).reduce((sum, { spans }) => sum + spans.length, 0));
   return (
-    <div>
+    <ReadOut {...{ label, values }}>
       <ul aria-label={label} className="flex flex-col gap-2">
-        {rows.map(({ id, name, text, spans }) => (
+        {rows.map(({ id, name, text, spans }, row) => (
           <li key={id} className="grid gap-x-3 gap-y-0.5 md:grid-cols-[14rem_minmax(0,1fr)]">
             <p className="min-w-0 leading-tight">
               <span className="block truncate" title={name}>
@@ -44,9 +48,10 @@ export function Timeline(props: {
               <span className="figures block text-sm text-ink-2">{text}</span>
             </p>
             <span aria-hidden="true" className="relative h-4 self-center overflow-hidden rounded-sm bg-sunken">
-              {spans.map((span) => (
+              {spans.map((span, at) => (
                 <span
                   key={`${span.look} ${span.from}`}
+                  data-at={(firsts[row] ?? 0) + at}
                   className={cx("absolute inset-y-0 min-w-0.5 rounded-[2px]", looks[span.look])}
                   style={{ left: `${place(span.from)}%`, width: `${Math.max(0, place(span.to) - place(span.from))}%` }}
                 />
@@ -72,6 +77,6 @@ export function Timeline(props: {
             ))}
         </span>
       </div>
-    </div>
+    </ReadOut>
   );
 }

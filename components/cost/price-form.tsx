@@ -65,7 +65,7 @@ export default function PriceForm({
       title={`What ${gpuType} costs`}
       description={
         price
-          ? `Now ${formatPrice(price.amount, currency)} ${price.basis === "hour" ? "a GPU and hour" : "a month for all of it"}; for this month and every other that is not closed.`
+          ? `Now ${formatPrice(price.amount, currency)} ${price.basis === "hour" ? "per GPU-hour" : "per month for all GPUs"}; for this month and every other that is not closed.`
           : "For this month and every other that is not closed."
       }
     >

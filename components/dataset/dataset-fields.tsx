@@ -14,7 +14,7 @@ export function SizeField({ bytes, error }: { bytes?: number | null; error: stri
       step="any"
       defaultValue={bytes == null ? "" : String(bytes / GIB)}
       suffix="GiB"
-      hint="As far as you know: it cannot be measured from here"
+      hint="Your estimate: Sluice cannot measure it"
       error={error}
     />
   );
@@ -33,7 +33,7 @@ export function PrefetchCheck({ defaultChecked }: { defaultChecked: boolean }) {
       label="Read into memory when a workspace starts"
       name="prefetch"
       defaultChecked={defaultChecked}
-      hint="Beside the start, which never waits for it, and as far as half of the free memory goes."
+      hint="In the background, up to half of the free memory."
     />
   );
 }

@@ -33,7 +33,7 @@ export default function EditForm({ dataset, onClose }: { dataset: DatasetView; o
       open
       onOpenChange={onClose}
       title={`Edit ${name}`}
-      description="Where it lies, whose it is and who writes stay as they are: for others, register another one."
+      description="Source, owner and write access cannot change. To change them, register another dataset."
     >
       <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
         <TextArea

@@ -95,7 +95,7 @@ export default function RegisterForm({
         <Check
           label="Workspaces may write to it"
           name="writable"
-          hint="Without this it is mounted read-only. Whoever writes changes it for all."
+          hint="Otherwise it is mounted read-only. Changes by one workspace are visible in all of them."
         />
         <PrefetchCheck defaultChecked />
         <FormFooter error={error} pending={pending} onCancel={onClose} save="Register" saving="Registering" />
@@ -144,7 +144,7 @@ function SourceFields({ kind, fields }: { kind: DatasetKind; fields: Record<stri
         name="mountOptions"
         spellCheck={false}
         placeholder="uid=1000"
-        hint="One a line; workspaces run as user 1000"
+        hint="One per line. Workspaces run as user 1000"
       />
       <div className="grid gap-4 sm:grid-cols-2">
         <Field label="Secret, namespace" name="secretNamespace" autoComplete="off" spellCheck={false} />

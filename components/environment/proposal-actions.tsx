@@ -7,7 +7,7 @@ import { Button } from "#components/ui/button.tsx";
 import { Confirm } from "#components/ui/dialog.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 
-/** Has a proposal checked once more, or takes it back. */
+/** Checks a proposal again, or withdraws it. */
 export function ProposalActions({ id, title, checked }: { id: string; title: string; checked: boolean }) {
   const router = useRouter();
   const toast = useToast();
@@ -34,14 +34,14 @@ export function ProposalActions({ id, title, checked }: { id: string; title: str
           Check again
         </Button>
       )}
-      <Button onClick={() => setAsking(true)}>Take back</Button>
+      <Button onClick={() => setAsking(true)}>Withdraw proposal</Button>
       <Confirm
         open={asking}
         onOpenChange={setAsking}
-        title={`Take ${title} back?`}
-        loses="The proposal and the log of its checks are gone from the list, and a test of it ends. Nobody has it."
-        confirmLabel="Take back"
-        pendingLabel="Taking back"
+        title={`Withdraw ${title}?`}
+        loses="The proposal and its check logs are deleted, and a running check ends. No workspace uses it."
+        confirmLabel="Withdraw proposal"
+        pendingLabel="Withdrawing"
         act={withdraw}
       />
     </>

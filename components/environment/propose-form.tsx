@@ -59,7 +59,7 @@ export default function ProposeForm({
       open
       onOpenChange={onClose}
       title={like ? `Propose a new version of ${before?.title}` : "Propose an environment"}
-      description="It is locked, built and tested in a workspace of its own; after that an admin approves it. Nobody is offered it before."
+      description="Sluice locks its versions, builds it and tests it in a separate workspace. People can launch it once an admin approves it."
       wide
     >
       <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
@@ -111,7 +111,7 @@ export default function ProposeForm({
           name="description"
           maxLength={1000}
           defaultValue={before?.description}
-          hint="What the card on the launch page says"
+          hint="Shown on the launch page"
           error={fields.description}
         />
         {kind === "packages" ? (
@@ -121,7 +121,7 @@ export default function ProposeForm({
                 label="Base"
                 name="base"
                 defaultValue={source?.kind === "packages" ? source.base : undefined}
-                hint="All of it, with JupyterLab, is in it, too"
+                hint="Includes everything of it, with JupyterLab"
                 error={fields["source.base"]}
               >
                 {bases.map((base) => (
@@ -145,10 +145,10 @@ export default function ProposeForm({
               name="requirements"
               rows={5}
               spellCheck={false}
-              className="font-mono"
+              className="[&_textarea]:font-mono"
               placeholder={"humanize\npandas>=2.2,<3"}
               defaultValue={source?.kind === "packages" ? source.requirements : undefined}
-              hint="One a line, as in a requirements file; they come as wheels from this machine's package index"
+              hint="One per line, as in a requirements file. Installed as wheels from this machine's package index"
               error={wrongSource}
             />
           </>
@@ -160,7 +160,7 @@ export default function ProposeForm({
             {...plain}
             placeholder="team/words@sha256:…"
             defaultValue={source?.kind === "image" ? source.reference : undefined}
-            hint="By its digest, so that it stays what was tested; for workspaces on Kubernetes, which build no images"
+            hint="By digest, so that it stays as tested. For workspaces on Kubernetes"
             error={wrongSource}
           />
         )}
@@ -201,7 +201,7 @@ export default function ProposeForm({
             inputMode="decimal"
             {...plain}
             defaultValue={before?.atLeast && before.atLeast.memoryBytes / 2 ** 30}
-            hint="The card on the launch page names the sizes that have as much"
+            hint="The launch page names the sizes that are large enough"
             error={unread.memory ?? fields["atLeast.memoryBytes"]}
           />
         </div>

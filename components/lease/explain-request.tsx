@@ -90,13 +90,13 @@ const attachLine = (milli: number, gpuType: string) => `%gpu attach ${formatAmou
 function Explained({ why }: { why: LeaseExplanation }) {
   if (why.state !== "queued") return <p>It does not wait any more: it is {why.state}.</p>;
   const { reason, estimate } = why;
-  if (reason === null) return <p>Room has just come free; the request is being granted.</p>;
+  if (reason === null) return <p>Capacity is available. Granting your request…</p>;
   const holders = reason.holders ?? [];
   const own = { gpuType: why.gpuType, fitsNowMilli: reason.fitsNowMilli ?? 0 };
   const fits = [own, ...why.elsewhere].filter(({ fitsNowMilli }) => fitsNowMilli > 0);
   return (
     <>
-      <Part title="Rules, in the order in which they are tested">
+      <Part title="Rules, in the order of their checks">
         <ol className="divide-y divide-line rounded-md border border-line">
           {why.rules.map(({ rule, state, message }) => (
             <li

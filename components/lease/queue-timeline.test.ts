@@ -10,25 +10,28 @@ const row = {
 };
 
 it("shows the waiting time of a request, and its estimate as text and as a span", () => {
-  expect(rowOf({ ...row, likelySeconds: 1080, soonestSeconds: null }, now)).toEqual({
+  expect(rowOf({ ...row, likelySeconds: 1080, soonestSeconds: null }, now, "Europe/Berlin")).toEqual({
     ...{ id: "req-1", name: "0.5 h200, Max", text: "waits for 12 min, likely in about 18 min" },
     spans: [
-      { from: now - minutes(12), to: now, look: "past" },
-      { from: now, to: now + minutes(18), look: "sure" },
+      { from: now - minutes(12), to: now, look: "past", title: "waiting since 2026-11-21 12:48" },
+      { from: now, to: now + minutes(18), look: "sure", title: "likely grant 2026-11-21 13:18" },
     ],
   });
 });
 
 it("shows both limits of a busy lease as two spans", () => {
-  const { spans, text } = rowOf({ ...row, likelySeconds: 14_400, soonestSeconds: 1200 }, now);
+  const { spans, text } = rowOf({ ...row, likelySeconds: 14_400, soonestSeconds: 1200 }, now, "Europe/Berlin");
   expect(text).toContain("20 min (idle limit) to 4 h 00 min (time limit)");
   expect(spans.slice(1)).toEqual([
-    { from: now, to: now + minutes(20), look: "sure" },
-    { from: now + minutes(20), to: now + minutes(240), look: "maybe" },
+    { from: now, to: now + minutes(20), look: "sure", title: "soonest grant 2026-11-21 13:20" },
+    {
+      ...{ from: now + minutes(20), to: now + minutes(240), look: "maybe" },
+      title: "likely grant by 2026-11-21 17:00",
+    },
   ]);
 });
 
 it("says that there is no estimate", () => {
-  const { spans, text } = rowOf({ ...row, likelySeconds: null, soonestSeconds: null }, now);
+  const { spans, text } = rowOf({ ...row, likelySeconds: null, soonestSeconds: null }, now, "Europe/Berlin");
   expect([text, spans.length]).toEqual(["waits for 12 min, no estimate", 1]);
 });

@@ -41,9 +41,7 @@ export function PoolFigures({ totals, waitP95 }: { totals: PoolTotal[]; waitP95:
         detail={
           <>
             {byType(totals, stranded)}
-            {waitP95 !== null && (
-              <span className="block">95 of 100 waited {formatDuration(waitP95 * 1000)} at most, last seven days</span>
-            )}
+            {waitP95 !== null && <span className="block">p95 wait {formatDuration(waitP95 * 1000)} (7 days)</span>}
           </>
         }
       />
@@ -53,7 +51,7 @@ export function PoolFigures({ totals, waitP95 }: { totals: PoolTotal[]; waitP95:
 
 function byType(totals: PoolTotal[], stranded: number): string {
   const waiting = totals.filter((total) => total.queued > 0);
-  if (waiting.length === 0) return "nobody queues";
+  if (waiting.length === 0) return "the queue is empty";
   const types = waiting.map((total) => `${total.queued} for ${total.gpuType}`).join(", ");
   return stranded > 0 ? `${types}; ${formatAmount(stranded)} free fits none of them` : types;
 }

@@ -50,7 +50,7 @@ function Cells({ cells }: { cells: string }) {
 export function MapLegend({ shows }: { shows: string }) {
   return (
     <ul
-      aria-label={`A square is a device, filled by what is ${shows}`}
+      aria-label={`Each square is a GPU. Its color shows the part that is ${shows}`}
       className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-2"
     >
       {Object.entries(looks).map(([kind, { word }]) => (

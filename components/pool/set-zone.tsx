@@ -32,7 +32,7 @@ export function SetZone({ server, onClose }: { server: GpuServerView; onClose: (
       open
       onOpenChange={onClose}
       title={`Zone of ${server.name}`}
-      description="Requests that name a zone are granted on its servers only. What runs goes on."
+      description="Requests that name a zone get GPUs of its servers only. Running leases continue."
     >
       <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
         <Field
@@ -40,7 +40,7 @@ export function SetZone({ server, onClose }: { server: GpuServerView; onClose: (
           name="zone"
           maxLength={64}
           defaultValue={server.zone ?? ""}
-          hint="A rack, a room or a site, for example rack-7; empty: not said"
+          hint="A rack, a room or a site, for example rack-7. Leave empty if unknown"
           error={fields.zone}
         />
         <FormError>{error}</FormError>

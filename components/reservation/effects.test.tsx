@@ -9,7 +9,7 @@ const effects: ReservationEffects = { refusal: null, at: null, packing: [], spar
 
 it("says that a reservation for one person is theirs alone and displaces nobody", () => {
   show(<Effects effects={effects} forPerson zone="UTC" />);
-  expect(screen.getByText("Nobody else of the team may use it, even while it lies idle.")).toBeTruthy();
+  expect(screen.getByText("Reserved for this person alone, even when idle.")).toBeTruthy();
   expect(screen.getByText("Nobody who holds a GPU now loses it for this.")).toBeTruthy();
 });
 

@@ -20,7 +20,7 @@ export function Effects({
           {count} reservations, one a week, at the same times by the clocks of {zone}.
         </p>
       )}
-      {forPerson && <p>Nobody else of the team may use it, even while it lies idle.</p>}
+      {forPerson && <p>Reserved for this person alone, even when idle.</p>}
       {displaced.length === 0 ? (
         <p>Nobody who holds a GPU now loses it for {which}.</p>
       ) : (

@@ -164,7 +164,7 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
               name="until"
               type="date"
               required
-              hint="The last day on which it may begin"
+              hint="Last day on which it may start"
               error={fields["repeat.until"]}
             />
           )}

@@ -3,36 +3,44 @@ import { weekOf } from "./reservation-week.tsx";
 
 const now = Date.UTC(2026, 10, 23, 8);
 const hour = 3_600_000;
-const reservation = (id: string, teamName: string, from: number, to: number) => ({
-  ...{ id, teamId: `team-${teamName}`, teamName, userId: null, userName: null, gpuType: "h200", milli: 2000 },
+const reservation = (id: string, teamName: string, from: number, to: number, userName: string | null = null) => ({
+  ...{ id, teamId: `team-${teamName}`, teamName, userId: null, userName, gpuType: "h200", milli: 2000 },
   ...{ unitMilli: 1000, note: "", seriesId: null },
   startsAt: new Date(now + from * hour).toISOString(),
   endsAt: new Date(now + to * hour).toISOString(),
 });
 
-it("shows a team's reservations of the next seven days on one line, clipped to the week", () => {
-  const rows = weekOf(
+it("shows reservations on the days and at the hours of the time zone, clipped to each day and to the week", () => {
+  const days = weekOf(
     [
+      reservation("other", "nlp", 26, 28, "Ada"),
       reservation("running", "vision", -1, 2),
-      reservation("last", "vision", 160, 200),
+      reservation("over-midnight", "vision", 13, 17),
+      reservation("last", "vision", 150, 200),
       reservation("next-week", "vision", 170, 180),
-      reservation("other", "nlp", 26, 28),
     ],
     now,
     "Europe/Berlin",
   );
-  expect(rows).toEqual([
-    {
-      ...{ id: "team-vision h200", name: "vision, h200" },
-      text: "2.0 from 2026-11-23 08:00; 2.0 from 2026-11-30 01:00",
-      spans: [
-        { from: now, to: now + 2 * hour, look: "sure" },
-        { from: now + 160 * hour, to: now + 168 * hour, look: "sure" },
-      ],
-    },
-    {
-      ...{ id: "team-nlp h200", name: "nlp, h200", text: "2.0 from 2026-11-24 11:00" },
-      spans: [{ from: now + 26 * hour, to: now + 28 * hour, look: "sure" }],
-    },
+  expect(days.map(({ name }) => name)).toEqual([
+    "Mon 11-23",
+    "Tue 11-24",
+    "Wed 11-25",
+    "Thu 11-26",
+    "Fri 11-27",
+    "Sat 11-28",
+    "Sun 11-29",
+  ]);
+  const block = (key: string, from: number, to: number, text = "vision 2.0 h200") => ({
+    ...{ key, from: from * 60, to: to * 60, text, short: "2.0", look: "more" },
+  });
+  expect(days.map(({ blocks }) => blocks)).toEqual([
+    [block("running", 8, 11), block("over-midnight", 22, 24)],
+    [block("over-midnight", 0, 2), block("other", 11, 13, "nlp 2.0 h200, Ada")],
+    [],
+    [],
+    [],
+    [],
+    [block("last", 15, 24)],
   ]);
 });

@@ -1,40 +1,45 @@
-import { Timeline } from "#components/chart/timeline.tsx";
-import { formatAmount, formatExact } from "#components/format.ts";
+import { DAY, DAYS, type WeekDay } from "#components/calendar/week.ts";
+import { WeekGrid } from "#components/calendar/week-grid.tsx";
+import { formatAmount } from "#components/format.ts";
 import { Card } from "#components/ui/page.tsx";
 import type { ReservationView } from "#server/contracts/sharing.ts";
+import { clockIn, offsetLabel } from "#server/contracts/time-zone.ts";
 
-const WEEK_MS = 7 * 24 * 3_600_000;
+const MINUTE_MS = 60_000;
 
 type Reservation = ReservationView & { teamName: string };
 
-/** Reservations of the next seven days, one line per team and GPU type. Empty without reservations. */
+/** Reservations of today and the next six days. Empty without reservations. */
 export function ReservationWeek({ reservations, now, zone }: { reservations: Reservation[]; now: Date; zone: string }) {
-  const rows = weekOf(reservations, now.getTime(), zone);
-  if (rows.length === 0) return null;
-  const from = now.getTime();
+  const days = weekOf(reservations, now.getTime(), zone);
+  if (days.every(({ blocks }) => blocks.length === 0)) return null;
   return (
-    <Card className="mb-3 px-3.5 py-3">
-      <h3 className="mb-2 text-sm text-ink-2">The next seven days</h3>
-      <Timeline label="Reservations of the next seven days" {...{ rows, from, to: from + WEEK_MS, now: from, zone }} />
+    <Card className="mb-3 px-4 py-3.5">
+      <h3 className="mb-2.5 text-sm text-ink-2">Today and the next six days, {offsetLabel(zone, now.getTime())}</h3>
+      <WeekGrid label="Reservations of today and the next six days" days={days} />
     </Card>
   );
 }
 
-/** The lines of the week from `now` on: reservations of one team for one GPU type stand on one. */
-export function weekOf(reservations: readonly Reservation[], now: number, zone: string) {
-  const near = reservations.filter(
-    ({ startsAt, endsAt }) => Date.parse(endsAt) > now && Date.parse(startsAt) < now + WEEK_MS,
-  );
-  return [...Map.groupBy(near, ({ teamId, gpuType }) => `${teamId} ${gpuType}`)].map(([id, same]) => ({
-    id,
-    name: `${same[0]?.teamName ?? ""}, ${same[0]?.gpuType ?? ""}`,
-    text: same.map(({ milli, startsAt }) => `${formatAmount(milli)} from ${minuteOf(startsAt, zone)}`).join("; "),
-    spans: same.map(({ startsAt, endsAt }) => ({
-      ...{ from: Math.max(now, Date.parse(startsAt)), to: Math.min(now + WEEK_MS, Date.parse(endsAt)) },
-      look: "sure" as const,
-    })),
-  }));
+/** Seven days from today on, as the clocks of `zone` show them. */
+export function weekOf(reservations: readonly Reservation[], now: number, zone: string): WeekDay[] {
+  const minuteIn = (at: number) => Math.floor(Date.parse(`${clockIn(zone, at)}Z`) / MINUTE_MS);
+  const today = Math.floor(minuteIn(now) / DAY);
+  const spans = reservations
+    .map((one) => ({ one, from: minuteIn(Date.parse(one.startsAt)), to: minuteIn(Date.parse(one.endsAt)) }))
+    .sort((a, b) => a.from - b.from);
+  return DAYS.map((_, index) => {
+    const start = (today + index) * DAY;
+    const date = new Date(start * MINUTE_MS);
+    return {
+      name: `${DAYS[(date.getUTCDay() + 6) % 7] ?? ""} ${date.toISOString().slice(5, 10)}`,
+      blocks: spans
+        .filter(({ from, to }) => from < start + DAY && to > start)
+        .map(({ one, from, to }) => ({
+          ...{ key: one.id, from: Math.max(0, from - start), to: Math.min(DAY, to - start), look: "more" as const },
+          text: `${one.teamName} ${formatAmount(one.milli)} ${one.gpuType}${one.userName ? `, ${one.userName}` : ""}`,
+          short: formatAmount(one.milli),
+        })),
+    };
+  });
 }
-
-/** `2026-11-24 10:00`; the axis names no zone, the table below does. */
-const minuteOf = (iso: string, zone: string) => formatExact(iso, zone).slice(0, 16);

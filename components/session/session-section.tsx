@@ -79,7 +79,7 @@ export function SessionSection({ sessions }: { sessions: SessionView[] }) {
   return (
     <Section
       title="Sign-in sessions"
-      detail="Signing out closes the workspaces that were opened from there. They go on running."
+      detail="Signing out closes workspaces that were opened in that browser. They keep running."
     >
       <DataTable caption="Sign-in sessions" rows={sessions} columns={columns} rowKey={(row) => row.id} />
       <Confirm

@@ -8,7 +8,7 @@ export async function signInLocally(email: string, password: string): Promise<st
     if (answer?.error === "TooManyAttempts") return "Too many attempts. Wait a few minutes, then try again.";
     if (answer && (answer.error === "Unavailable" || answer.status >= 500))
       return "The portal cannot check passwords just now. Try again in a few seconds.";
-    return "E-mail and password do not belong together. Check both.";
+    return "Wrong e-mail or password.";
   } catch {
     return "The portal did not answer. Check the connection, then try again.";
   }

@@ -11,7 +11,7 @@ export function ChooseTheme({ initial }: { initial: Theme }) {
     <Select
       label="Appearance"
       className="max-w-72"
-      hint="Of this browser."
+      hint="Used in this browser."
       value={theme}
       onChange={(event) => choose(THEMES.find(({ value }) => value === event.currentTarget.value)?.value ?? "system")}
     >

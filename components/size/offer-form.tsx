@@ -133,7 +133,7 @@ export default function OfferForm({
             label="Default"
             name="isDefault"
             defaultChecked={size?.isDefault}
-            hint="What a launch gets that names no size"
+            hint="Used for a launch without a size"
           />
           {fields.isDefault && <p className="mt-1 text-sm text-bad">{fields.isDefault}</p>}
         </div>

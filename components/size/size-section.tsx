@@ -25,7 +25,7 @@ export function SizeSection({ sizes, teams }: { sizes: SizeView[]; teams: Team[]
   return (
     <Section
       title="Offered"
-      detail="In the order in which a launch shows them. A changed one counts for its workspaces from their next start on; a removed one leaves them their cores and memory."
+      detail="In the order of the launch page. A change applies to workspaces from their next start. Workspaces of a removed size keep their cores and memory."
       actions={<DialogButton dialog={(close) => <OfferForm teams={teams} onClose={close} />}>Add size</DialogButton>}
     >
       {sizes.length === 0 ? (

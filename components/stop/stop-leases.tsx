@@ -51,7 +51,7 @@ export function StopLeases() {
         open={open}
         onOpenChange={setOpen}
         title="Stop new leases"
-        description="Nothing new is granted until it is lifted. What runs goes on, and who waits keeps the place."
+        description="No new leases until you lift it. Running leases continue, and waiting requests keep their place."
       >
         <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
           <Select label="For whom" name="whom" error={fields.subjectId}>
@@ -76,7 +76,7 @@ export function StopLeases() {
             name="reason"
             required
             maxLength={200}
-            hint="Those whom it stops read this on every page"
+            hint="Shown on every page to the people it stops"
             error={fields.reason}
           />
           <Check

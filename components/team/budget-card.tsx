@@ -1,4 +1,5 @@
 import { BehindChart } from "#components/chart/behind.tsx";
+import { Plot } from "#components/chart/plot.tsx";
 import { formatGpuHours } from "#components/format.ts";
 import { Card } from "#components/ui/page.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
@@ -7,8 +8,9 @@ import { burnDown } from "./burn-down.ts";
 
 type Budget = TeamBudget["budgets"][number];
 
-const WIDTH = 640;
-const HEIGHT = 120;
+/** The units of a plot. */
+const WIDTH = 1000;
+const HEIGHT = 100;
 
 type Props = {
   budget: Budget;
@@ -23,6 +25,7 @@ export function BudgetCard({ budget, month, endsAt, csv }: Props) {
   const { gpuType, milliHours, usedMilliHours, spentAt, days } = budget;
   const left = Math.max(0, milliHours - usedMilliHours);
   const points = burnDown(budget, endsAt);
+  const leftAfter = (index: number) => (points.soFar[index + 1]?.part ?? 0) * milliHours;
   const at = ({ day, part }: { day: number; part: number }) =>
     `${((day / points.daysInMonth) * WIDTH).toFixed(1)},${((1 - part) * HEIGHT).toFixed(1)}`;
   return (
@@ -35,42 +38,44 @@ export function BudgetCard({ budget, month, endsAt, csv }: Props) {
           <span className="font-medium text-ink">{formatGpuHours(left / 1000)}</span> left
         </p>
       </div>
-      <svg
-        viewBox={`0 -2 ${WIDTH} ${HEIGHT + 4}`}
-        preserveAspectRatio="none"
-        className="mt-3 h-28 w-full"
-        role="img"
-        aria-label={`GPU-hours of ${gpuType} left in ${month}: ${formatGpuHours(left / 1000)} of ${formatGpuHours(milliHours / 1000)}`}
-      >
-        <g fill="none" vectorEffect="non-scaling-stroke">
-          <path
-            d={`M0,${HEIGHT}H${WIDTH}M0,0V${HEIGHT}`}
-            className="stroke-line-strong"
-            vectorEffect="non-scaling-stroke"
-          />
-          <polyline
-            points={`0,0 ${WIDTH},${HEIGHT}`}
-            className="stroke-ink-2"
-            strokeDasharray="4 4"
-            vectorEffect="non-scaling-stroke"
-          />
-          {points.ahead && (
-            <polyline
-              points={points.ahead.map(at).join(" ")}
-              className="stroke-warn"
-              strokeWidth={2}
-              strokeDasharray="2 3"
+      <div className="relative mt-3 h-28">
+        <Plot
+          label={`GPU-hours of ${gpuType} left in ${month}: ${formatGpuHours(left / 1000)} of ${formatGpuHours(milliHours / 1000)}`}
+          bars={days.map((each, index) => ({
+            title: `${each.day}: ${formatGpuHours(each.milliHours / 1000)} GPU-h used, ${formatGpuHours(leftAfter(index) / 1000)} left`,
+            ...{ left: (index / points.daysInMonth) * WIDTH, width: WIDTH / points.daysInMonth, parts: [] },
+          }))}
+        >
+          <g fill="none" vectorEffect="non-scaling-stroke">
+            <path
+              d={`M0,${HEIGHT}H${WIDTH}M0,0V${HEIGHT}`}
+              className="stroke-line-strong"
               vectorEffect="non-scaling-stroke"
             />
-          )}
-          <polyline
-            points={points.soFar.map(at).join(" ")}
-            className="stroke-accent"
-            strokeWidth={2}
-            vectorEffect="non-scaling-stroke"
-          />
-        </g>
-      </svg>
+            <polyline
+              points={`0,0 ${WIDTH},${HEIGHT}`}
+              className="stroke-ink-2"
+              strokeDasharray="4 4"
+              vectorEffect="non-scaling-stroke"
+            />
+            {points.ahead && (
+              <polyline
+                points={points.ahead.map(at).join(" ")}
+                className="stroke-warn"
+                strokeWidth={2}
+                strokeDasharray="2 3"
+                vectorEffect="non-scaling-stroke"
+              />
+            )}
+            <polyline
+              points={points.soFar.map(at).join(" ")}
+              className="stroke-accent"
+              strokeWidth={2}
+              vectorEffect="non-scaling-stroke"
+            />
+          </g>
+        </Plot>
+      </div>
       <div className="figures flex justify-between text-xs text-ink-2">
         <span>{`${month}-01`}</span>
         <span>{`${month}-${points.daysInMonth}`}</span>

@@ -41,7 +41,7 @@ it("saves the mode and the list on the version that was shown", async () => {
 it("keeps the list when the mode needs none", async () => {
   const { person, calls } = show(formOf(listed), () => listed);
   await person.click(mode(/^No connections/));
-  expect(list(/Kept for the other modes/)).toBeTruthy();
+  expect(list(/It is kept for the other modes/)).toBeTruthy();
   await person.click(button("Save outgoing network"));
   expect(calls[0]?.body).toEqual({ mode: "none", allow: listed.allow, version: 7 });
 });
@@ -71,7 +71,7 @@ it("tells of closed destinations, and of names on a cluster", () => {
   expect(screen.getByText(/link-local addresses are closed in every mode/)).toBeTruthy();
   expect(screen.queryByText(/Kubernetes/)).toBeNull();
   showAgain(formOf(open, () => {}, true));
-  expect(screen.getByText(/names of a list stay closed there/)).toBeTruthy();
+  expect(screen.getByText(/Names in the list stay closed there/)).toBeTruthy();
 });
 
 it("refuses more entries than a team may have", () => {

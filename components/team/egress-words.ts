@@ -4,25 +4,25 @@ import { isEntry, MOST_ENTRIES } from "#server/contracts/egress-entry.ts";
 export const EGRESS_MODES: Record<EgressPolicy["mode"], { label: string; does: string; list: string }> = {
   all: {
     label: "Public addresses",
-    does: "Workspaces reach the internet, and the private ranges of the list.",
+    does: "Workspaces reach the internet, and the private ranges in the list.",
     list: "Private addresses that workspaces may reach: one address or range (10.1.0.0/16) per line.",
   },
   list: {
     label: "Listed destinations",
-    does: "Workspaces reach the destinations of the list, and no others.",
+    does: "Workspaces reach only the destinations in the list.",
     list: "One per line: a host name (pypi.org), all names below a name (*.example.org), an address, or a range (10.1.0.0/16).",
   },
   none: {
     label: "No connections",
-    does: "Workspaces reach GPU servers and Sluice alone.",
-    list: "Kept for the other modes.",
+    does: "Workspaces reach only GPU servers and Sluice.",
+    list: "This mode does not use the list. It is kept for the other modes.",
   },
 };
 
 export const ALWAYS_CLOSED =
-  "The host of the workspace, its gateway and link-local addresses are closed in every mode. A private address needs a range; a name opens public addresses alone.";
+  "The host of the workspace, its gateway and link-local addresses are closed in every mode. A private address needs a range, because a name opens public addresses only.";
 export const ON_A_CLUSTER =
-  "On the Kubernetes cluster, NetworkPolicies open addresses and ranges alone: names of a list stay closed there.";
+  "On the Kubernetes cluster, only addresses and ranges are opened. Names in the list stay closed there.";
 
 /** Entries of a list with one per line, and a sentence for each line that is none. Empty lines count as lines. */
 export function readEntries(text: string): { entries: string[]; errors: string[] } {

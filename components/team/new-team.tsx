@@ -29,7 +29,7 @@ export function NewTeam() {
         open={open}
         onOpenChange={setOpen}
         title="New team"
-        description="People and quotas are added on its page."
+        description="Add people and quotas on the team's page."
       >
         <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
           <Field

@@ -74,7 +74,7 @@ export default function PolicyForm({
       onOpenChange={onClose}
       wide
       title={`Policy of ${teamName}`}
-      description="Times like 20m, 4h, 1h 30m or 7d. An empty one follows the installation."
+      description="Times like 20m, 4h, 1h 30m or 7d. Leave a field empty to use the default."
     >
       <form
         className="flex flex-col gap-4"

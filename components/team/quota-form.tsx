@@ -175,11 +175,11 @@ export default function QuotaForm({
             error={fields.weight}
           />
           <GpuField
-            label="Ceiling"
+            label="Limit per person"
             name="person"
             {...bound}
             defaultValue={inGpus(quota?.personMilli)}
-            hint="One person at most; empty: the team's limit"
+            hint="Empty: the team's limit"
             error={fields.personMilli}
           />
           <GpuField
@@ -187,7 +187,7 @@ export default function QuotaForm({
             name="largest"
             {...bound}
             defaultValue={inGpus(quota?.largestMilli)}
-            hint="The guarantee is proved for leases of this size"
+            hint="The guarantee must fit leases of this size"
             error={fields.largestMilli}
           />
           <GpuField
@@ -196,7 +196,7 @@ export default function QuotaForm({
             required={false}
             defaultValue={inGpus(quota?.budgetMilliHours)}
             suffix="GPU-h"
-            hint="A month; empty: no budget"
+            hint="Per month. Empty: no budget"
             error={fields.budgetMilliHours}
           />
         </div>

@@ -72,7 +72,7 @@ export default function QuotaRequestForm({
       open
       onOpenChange={onClose}
       title="Request more"
-      description="On top of the team's limit, for a time. A lead or an admin decides; it begins and ends alone."
+      description="On top of the team's limit, for a time. A lead or an admin decides. It starts and ends automatically."
     >
       <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
         <div className="grid grid-cols-2 gap-4">
@@ -88,7 +88,7 @@ export default function QuotaRequestForm({
             defaultValue={initialGpus ?? 1}
             error={fields.limitMilli}
           />
-          <TimeField label="From" name="startsAt" hint="Empty: now" error={fields.startsAt} />
+          <TimeField label="From" name="startsAt" hint="Leave empty to start now" error={fields.startsAt} />
           <Select label="For how long" name="hours" defaultValue="24" error={fields.endsAt}>
             {LENGTHS.map(([hours, label]) => (
               <option key={hours} value={hours}>

@@ -20,7 +20,7 @@ export function ChooseTimeZone() {
     <Select
       label="Time zone"
       className="max-w-72"
-      hint="Of this browser: in it times are shown and typed."
+      hint="Used for all times in this browser."
       value={automatic ? "" : zone}
       onChange={(event) => choose(event.currentTarget.value)}
     >

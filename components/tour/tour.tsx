@@ -8,11 +8,11 @@ import { Button } from "#components/ui/button.tsx";
 import { Card } from "#components/ui/page.tsx";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import type { KernelOutput, StartedKernel } from "#server/contracts/workspace-kernel.ts";
+import { joined, type Keyed } from "./outputs.ts";
 import { runCell } from "./run-cell.ts";
 import { type Cell, cells, type Notebook } from "./script.ts";
 import { untilRunning } from "./until-running.ts";
 
-type Keyed = { key: number; output: KernelOutput };
 type Shown = { state: "waiting" | "running" | "done" | "failed"; outputs: Keyed[] };
 type Phase = { is: "before" } | { is: "preparing"; step: string } | { is: "playing" } | { is: "after" };
 
@@ -146,13 +146,6 @@ function begin(
   const kernelId = kernels[cell.notebook] ?? "";
   const ended = runCell({ workspaceId, kernelId }, cell.code, onOutput, signal).finally(first);
   return { ended, begun };
-}
-
-/** A block takes the place of the one of its name. */
-function joined(outputs: readonly Keyed[], output: KernelOutput): Keyed[] {
-  const block = output.kind === "text" ? output.block : undefined;
-  const at = outputs.findIndex((each) => block !== undefined && "block" in each.output && each.output.block === block);
-  return at === -1 ? [...outputs, { key: outputs.length, output }] : outputs.with(at, { key: at, output });
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -17,17 +17,18 @@ export function Copyable({ text, label }: { text: string; label: string }) {
     }
   };
   return (
-    <div className="flex items-stretch gap-2">
+    <div className="flex items-start gap-2">
       <textarea
         ref={box}
         readOnly
         aria-label={label}
         value={text}
+        // For browsers that do not fit the box to its text.
         rows={Math.min(4, Math.ceil(text.length / 52))}
-        className="min-w-0 grow resize-none rounded-md border border-line bg-sunken px-2.5 py-1.5 font-mono text-sm break-all"
+        className="field-sizing-content max-h-24 min-h-8 min-w-0 grow resize-none rounded-md border border-line bg-sunken px-2.5 py-1.5 font-mono text-sm break-all"
         onFocus={(event) => event.currentTarget.select()}
       />
-      <Button onClick={() => void copy()} className="h-auto min-h-8">
+      <Button onClick={() => void copy()} className="h-auto min-h-8 shrink-0">
         {copied ? <Check aria-hidden="true" className="size-4" /> : <CopyIcon aria-hidden="true" className="size-4" />}
         <span aria-live="polite">{copied ? "Copied" : "Copy"}</span>
       </Button>

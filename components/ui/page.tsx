@@ -14,10 +14,11 @@ export function PageHeader({
   above?: ReactNode;
 }) {
   return (
-    <header className="mb-5 flex flex-wrap items-end justify-between gap-x-6 gap-y-3">
+    // The title stands at the same height with and without a detail below it, and level with the buttons.
+    <header className="mb-5 flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
       <div className="min-w-0">
         {above && <div className="mb-0.5 text-sm text-ink-2">{above}</div>}
-        <h1 className="text-xl font-semibold tracking-tight break-words">{title}</h1>
+        <h1 className="text-xl leading-8 font-semibold tracking-tight break-words">{title}</h1>
         {detail && <div className="mt-0.5 text-ink-2">{detail}</div>}
       </div>
       {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}

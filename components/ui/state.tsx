@@ -22,7 +22,8 @@ const badges: Record<Tone, string> = {
 /** A dot and a word: the word carries the meaning, the dot finds it. */
 export function State({ tone, children, className }: { tone: Tone; children: ReactNode; className?: string }) {
   return (
-    <span className={cx("inline-flex items-center gap-1.5 whitespace-nowrap", className)}>
+    // The baseline of the row is that of the word, not of the dot.
+    <span className={cx("inline-flex items-baseline gap-1.5 whitespace-nowrap", className)}>
       <span
         aria-hidden="true"
         className={cx("size-2 shrink-0 rounded-full", dots[tone], tone === "busy" && "motion-safe:animate-pulse")}

@@ -35,7 +35,7 @@ export default function IdentityGroupForm({
       open
       onOpenChange={onClose}
       title="Add a group"
-      description="Its people get what it gives when they next sign in through the identity provider."
+      description="Its members get these rights at their next sign-in through the identity provider."
     >
       <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
         <Field

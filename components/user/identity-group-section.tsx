@@ -30,7 +30,7 @@ export function IdentityGroupSection({ groups, claim, teams }: Props) {
       }
     >
       {groups.length === 0 ? (
-        <EmptyState title="No group gives anything yet">
+        <EmptyState title="No group has rights yet">
           Add one, and its people get an account and their team when they first sign in.
         </EmptyState>
       ) : (

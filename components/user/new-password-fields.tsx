@@ -33,7 +33,7 @@ export function NewPasswordFields({ email, errors }: { email: string; errors: Re
       <Check
         name="revokeTokens"
         label="Revoke my access tokens, too"
-        hint="Where somebody else may have known the old password. Scripts that use a token need a new one."
+        hint="Choose this if someone else may know the old password. Scripts that use a token then need a new one."
       />
     </>
   );

@@ -62,13 +62,13 @@ export function PersonActions({ person }: { person: UserView }) {
       </Menu>
       <Confirm
         {...place("admin")}
-        title={person.isAdmin ? `Take admin rights back from ${person.name}?` : `Make ${person.name} an admin?`}
+        title={person.isAdmin ? `Remove admin rights of ${person.name}?` : `Make ${person.name} an admin?`}
         loses={
           person.isAdmin
             ? `They keep their teams and workspaces, and no longer see what is other people's.${person.adminByGroup ? " A group of the identity provider gives them these rights, and gives them again at their next sign-in while they are in it." : ""}`
             : "An admin sees and changes everything here: every team, workspace, GPU server and person."
         }
-        confirmLabel={person.isAdmin ? "Take back" : "Make an admin"}
+        confirmLabel={person.isAdmin ? "Remove admin rights" : "Make an admin"}
         pendingLabel="Saving"
         danger={person.isAdmin}
         act={() =>

@@ -59,7 +59,7 @@ export function UsageFilter({
         <option value="workspace">workspace</option>
         <option value="type">GPU type</option>
       </Select>
-      <Select label="First" name="order" defaultValue={question.order} className="sm:w-36">
+      <Select label="Sort by" name="order" defaultValue={question.order} className="sm:w-36">
         <option value="held">most held</option>
         <option value="idle">most idle</option>
       </Select>

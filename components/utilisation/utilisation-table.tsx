@@ -79,7 +79,7 @@ export function UtilisationTable({ rows, question }: { rows: UtilisationRow[]; q
         wait("wait", "Median wait", (row) => row.waitMedian),
         wait("wait95", "95 % waited", (row) => row.waitP95),
         {
-          ...{ id: "delivered", header: "Delivered of promised", align: "right", from: "2xl" },
+          ...{ id: "delivered", header: "Received of promised", align: "right", from: "2xl" },
           sort: (row) => (row.promised > 0 ? row.delivered / row.promised : -1),
           cell: (row) => formatShare(row.delivered, row.promised),
         },

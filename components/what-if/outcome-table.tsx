@@ -12,10 +12,10 @@ export function OutcomeTable({ type, currency }: { type: WhatIfType; currency: s
   const money = (cents: number | null) => (cents === null ? "no price" : formatMoney(Math.round(cents), currency));
   const lines: Line[] = [
     { label: "GPUs", value: ({ gpus }) => count(gpus) },
-    { label: "Half waited at most", value: ({ waitP50 }) => wait(waitP50) },
-    { label: "95 of 100 waited at most", value: ({ waitP95 }) => wait(waitP95) },
-    { label: "99 of 100 waited at most", value: ({ waitP99 }) => wait(waitP99) },
-    { label: "Utilisation", value: ({ utilisation }) => `${(utilisation * 100).toFixed(1)} %` },
+    { label: "p50 wait", value: ({ waitP50 }) => wait(waitP50) },
+    { label: "p95 wait", value: ({ waitP95 }) => wait(waitP95) },
+    { label: "p99 wait", value: ({ waitP99 }) => wait(waitP99) },
+    { label: "Utilization", value: ({ utilisation }) => `${(utilisation * 100).toFixed(1)} %` },
     { label: "Fairness (1 is equal)", value: ({ fairness }) => fairness.toFixed(3) },
     { label: "Cost", value: ({ cents }) => money(cents) },
     { label: "Cost of a GPU-hour held", value: ({ centsPerHeldHour }) => money(centsPerHeldHour) },
@@ -23,7 +23,7 @@ export function OutcomeTable({ type, currency }: { type: WhatIfType; currency: s
     { label: "Granted", value: ({ granted }) => count(granted) },
     { label: "Gave up waiting", value: ({ gaveUp }) => count(gaveUp) },
     { label: "Refused", value: ({ refused }) => count(refused) },
-    { label: "Taken back", value: ({ reclaimed }) => count(reclaimed) },
+    { label: "Reclaimed", value: ({ reclaimed }) => count(reclaimed) },
   ];
   const columns = [
     ["What happened", type.logged],

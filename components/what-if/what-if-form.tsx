@@ -51,7 +51,7 @@ export function WhatIfForm({ present, proposed }: { present: Present[]; proposed
       <FormError>{error}</FormError>
       <div>
         <Button type="submit" variant="primary" pending={pending} pendingLabel="Asking">
-          Play it again
+          Simulate
         </Button>
       </div>
     </form>

@@ -39,7 +39,7 @@ export default function VariableForm({
       open
       onOpenChange={onClose}
       title={variable ? `Change ${variable.name}` : "Add a variable"}
-      description="Notebooks have it after the next start of the workspace."
+      description="Notebooks get it at the next start of the workspace."
     >
       <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
         {!variable && (

@@ -95,7 +95,7 @@ function RestoreDialog({ workspace, onClose }: { workspace: RemovedWorkspace; on
   return (
     <NameDialog
       title={`Restore ${workspace.name}`}
-      description="With its files, installed packages and settings. It is stopped at first."
+      description="With its files, installed packages and settings. It is stopped after the restore."
       name={workspace.name}
       save="Restore workspace"
       saving="Restoring"

@@ -71,7 +71,7 @@ export function SizeFields({ state, error }: { state: SizeState; error?: string 
             words={name}
             figures={sizeInWords(size)}
           >
-            {tooLarge && most ? `More than there is here (${sizeInWords(most)})` : description}
+            {tooLarge && most ? `Larger than available here (${sizeInWords(most)})` : description}
           </Choice>
         ))}
         {custom && (

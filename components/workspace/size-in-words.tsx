@@ -1,7 +1,7 @@
 import { sizeInWords } from "#server/contracts/size-words.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 
-/** What a workspace has of processor and memory, and what its next start changes of that. */
+/** Cores and memory of a workspace, and what its next start changes of that. */
 export function SizeInWords({ workspace: { size } }: { workspace: Pick<WorkspaceView, "size"> }) {
   if (size === null) return "as its launcher gives it";
   const { name, runsWith } = size;

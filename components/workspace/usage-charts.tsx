@@ -12,6 +12,9 @@ const RANGES = [
   [1440, "24 h"],
 ] as const;
 
+/** Charts beside each other have one base line, with and without a legend. */
+const CHART = "flex min-w-0 flex-col *:last:mt-auto";
+
 /** Processor time and memory of the workspace's processes and its GPUs, over the last hour, six, or a day. */
 export function UsageCharts({
   chart,
@@ -43,7 +46,7 @@ export function UsageCharts({
   return (
     <Section
       title="Use"
-      detail="Of all its processes and leases, over a day at most"
+      detail="All processes and leases of the workspace, kept for one day"
       actions={
         <nav aria-label="Stretch of time" className="flex gap-1 text-sm">
           {RANGES.map(([value, label]) => (
@@ -69,7 +72,7 @@ export function UsageCharts({
         </Card>
       ) : (
         <Card className="grid gap-x-8 gap-y-6 px-3.5 py-3 md:grid-cols-2">
-          <div>
+          <div className={CHART}>
             <h3 className="mb-2 font-medium">CPU</h3>
             <TimeChart
               {...frame}
@@ -83,7 +86,7 @@ export function UsageCharts({
               mark={(milli, step) => `${formatMark(milli / 1000, step / 1000)} cores`}
             />
           </div>
-          <div>
+          <div className={CHART}>
             <h3 className="mb-2 font-medium">Memory</h3>
             <TimeChart
               {...frame}
@@ -97,7 +100,7 @@ export function UsageCharts({
           </div>
           {chart.gpu.length > 0 && (
             <>
-              <div>
+              <div className={CHART}>
                 <h3 className="mb-2 font-medium">GPU</h3>
                 <TimeChart
                   {...frame}
@@ -114,7 +117,7 @@ export function UsageCharts({
                   mark={(milli, step) => `${formatMark(milli / 1000, step / 1000)} GPUs`}
                 />
               </div>
-              <div>
+              <div className={CHART}>
                 <h3 className="mb-2 font-medium">GPU memory</h3>
                 <TimeChart
                   {...frame}

@@ -1,11 +1,12 @@
-/** The image of portal, broker and gateway: the base, Node, the packages that run, and Sluice itself. */
+/** The image of portal, broker and gateway: the base, Node, the packages that run, Sluice itself, and gpud to download. */
 import { execFile } from "node:child_process";
 import { cp, mkdir, readFile, symlink } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 import { type Recipe, tagOf, writeLayer, writeUsers } from "#scripts/images/archive.ts";
-import { npmPackages } from "#scripts/images/bill.ts";
+import { crates, npmPackages } from "#scripts/images/bill.ts";
 import { containerfileText } from "#scripts/images/containerfile.ts";
+import { PROGRAM as GPUD } from "#scripts/images/gpud.ts";
 import { findOrMake } from "#scripts/images/kept.ts";
 import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { findBinaries } from "#server/db/embedded-program.ts";
@@ -28,20 +29,23 @@ const NOT_NEEDED = [
   "@types",
 ];
 
-/** Of a checkout whose portal is built. */
+/** Of a checkout whose Rust and portal are built. The portal offers gpud to GPU servers outside the cluster. */
 export async function controlPlaneImage(root: string, say: (line: string) => void): Promise<Recipe> {
   const written = [...PROGRAM.filter((name) => name !== ".next"), POSTGRES, "package-lock.json"];
   const pages = await readFile(path.join(root, ".next", "BUILD_ID"), "utf8");
   const folders = await packageFolders(root);
+  const gpud = await readFile(path.join(root, GPUD));
   return {
     root,
     word: "control-plane",
-    tag: tagOf(await fingerprint(root, written), pages, await containerfileText(root, "control-plane")),
+    tag: tagOf(await fingerprint(root, written), pages, gpud, await containerfileText(root, "control-plane")),
     layers: { "packages.tar": await lockedLayer(root, folders, say) },
     stage: async (staged) => {
       await mkdir(path.join(staged, HOME), { recursive: true, mode: 0o755 });
       await writeUsers(staged, { name: "sluice", id: 1000, home: "/tmp" });
       await cp(path.join(root, POSTGRES), path.join(staged, HOME, "postgres.sh"));
+      await mkdir(path.dirname(path.join(staged, HOME, GPUD)), { recursive: true, mode: 0o755 });
+      await cp(path.join(root, GPUD), path.join(staged, HOME, GPUD));
       // One name of the entry for all processors.
       await symlink(`node_modules/node-linux-${process.arch}/bin/node`, path.join(staged, HOME, "node"));
     },
@@ -53,7 +57,7 @@ export async function controlPlaneImage(root: string, say: (line: string) => voi
         without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts"],
       },
     ],
-    packages: () => npmPackages(folders),
+    packages: async () => [...(await npmPackages(folders)), ...(await crates(root, ["sluice-gpud"]))],
   };
 }
 

@@ -6,7 +6,8 @@ import { crates } from "#scripts/images/bill.ts";
 import { containerfileText } from "#scripts/images/containerfile.ts";
 
 const START = "deploy/images/gpud/start.sh";
-const PROGRAM = "native/target/release/gpud";
+/** Relative to a checkout. */
+export const PROGRAM = "native/target/release/gpud";
 
 /** Of a checkout whose Rust is built. */
 export async function gpudImage(root: string): Promise<Recipe> {

@@ -61,11 +61,11 @@ for (const name of positionals.length === 0 ? ["control-plane", "gpud", "client"
 }
 
 async function recipeOf(name: string): Promise<Recipe> {
+  await buildNative(root, quiet);
   if (name === "control-plane") {
     await buildPortal(root, { ...process.env, NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1" }, quiet);
     return await controlPlaneImage(root, say);
   }
-  await buildNative(root, quiet);
   if (name === "gpud") return await gpudImage(root);
   const stateDir = path.join(root, ".sluice", "images");
   const wheel = await buildWheel(root, stateDir, quiet);

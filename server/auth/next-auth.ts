@@ -131,7 +131,7 @@ function passwordProvider(
         return { id: user.userId, email: user.email, name: user.name };
       } catch (error) {
         const known = toSluiceError(error);
-        // Wrong, or nothing that could be right: it is the same "do not belong together".
+        // Wrong, or nothing that could be right: the answer is the same "Wrong e-mail or password".
         if (known.code === "unauthenticated" || known.code === "invalid") return null;
         onRefused(known);
         throw publicError(ctx, error);

@@ -7,6 +7,8 @@ const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
 /** More than any device has for long: 64 TiB. Its charge on the smallest one is still a number that tables hold. */
 const MOST_BYTES = 65_536 * GIB;
+/** Characters of an amount at most: a message repeats what was typed. */
+const LONGEST = 40;
 
 export type Amount =
   | { kind: "compute"; milli: number }
@@ -33,6 +35,12 @@ function read(text: string, { whole }: { whole: boolean }): ParsedAmount {
   const typed = text.trim();
   if (typed === "")
     return refuse("An amount is needed: 0.5 (of a GPU), 2 (GPUs) or 40G (GPU memory).", "%gpu attach 0.5");
+  if (typed.length > LONGEST) {
+    return refuse(
+      "This text is too long for an amount. Amounts look like 0.5 (of a GPU), 2 (GPUs) or 40G (GPU memory).",
+      "%gpu attach 0.5",
+    );
+  }
   const memory = /^([+-]?(?:\d+(?:\.\d+)?|\.\d+))\s*([gm])(?:i?b)?$/i.exec(typed);
   if (memory) return memoryAmount(typed, Number(memory[1]), memory[2]?.toLowerCase() === "m" ? MIB : GIB);
   const comma = /^([+-]?\d*),(\d+)(\D*)$/.exec(typed);

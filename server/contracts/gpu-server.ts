@@ -267,7 +267,7 @@ export type QueueEntry = z.infer<typeof queueEntry>;
 /** A type, milliseconds since 1970 and a request: where a page of the queue ended. */
 export const queuePlace = z
   .string()
-  .regex(/^[a-z0-9][a-z0-9-]{0,31} [0-9]{1,15} [a-z0-9-]{1,40}$/, "What `next` of the page before says.");
+  .regex(/^[a-z0-9][a-z0-9-]{0,31} [0-9]{1,15} [a-z0-9-]{1,40}$/, "Use the value of `next` from the previous page.");
 
 export const poolQueueInput = z.strictObject({
   gpuType: gpuType.optional(),

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { eq } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { REACH_PATH } from "#server/contracts/gateway-path.ts";
 import { gatewaySessions, memberships, oneTimeCodes, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { sendChunks } from "#server/http/testing.ts";
@@ -70,12 +71,20 @@ async function enter(person: Person, at: { id: string; host: string }): Promise<
   return (answer.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
 }
 
+it("tells a browser that it can reach a workspace's hostname, without a session and without a refusal", async () => {
+  for (const host of [ws.host, ws.host.replace(/^ws-./, "ws-z")]) {
+    const { status, body } = await send(gateway.port, { host, path: REACH_PATH });
+    expect([status, body]).toEqual([204, ""]);
+  }
+  expect((await send(gateway.port, { host: ws.host, path: `${REACH_PATH}/lab` })).status).toBe(401);
+});
+
 it.each([
-  ["/healthz", "localhost:3002"],
-  ["the handover", undefined],
-])("answers 413 to a body that goes on and on at %s, an address of its own", async (_, host) => {
-  const at =
-    host === undefined ? { host: ws.host, path: await openUrl(world.member, ws.id) } : { host, path: "/healthz" };
+  ["/healthz", async () => ({ host: "localhost:3002", path: "/healthz" })],
+  ["the handover", async () => ({ host: ws.host, path: await openUrl(world.member, ws.id) })],
+  ["the address that tells that it can be reached", async () => ({ host: ws.host, path: REACH_PATH })],
+])("answers 413 to a body that goes on and on at %s, an address of its own", async (_, address) => {
+  const at = await address();
   const sent = { path: at.path, headers: { host: at.host }, chunks: 64, chunkBytes: 1024 * 1024 };
   expect((await sendChunks(gateway.port, sent)).status).toBe(413);
 });

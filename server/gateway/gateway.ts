@@ -8,6 +8,7 @@ import type { Duplex } from "node:stream";
 import { eq } from "drizzle-orm";
 import { createProxyServer, type ProxyServer } from "http-proxy-3";
 import { systemContext } from "#server/context.ts";
+import { REACH_PATH } from "#server/contracts/gateway-path.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -141,9 +142,14 @@ class Handler {
     const workspaceId = workspaceOfHost(request.headers.host, this.#options);
     try {
       const target = checkTarget(request);
-      const isOwn = workspaceId === undefined || target.split("?")[0] === HANDOVER_PATH;
+      const [path] = target.split("?");
+      const isOwn = workspaceId === undefined || path === HANDOVER_PATH || path === REACH_PATH;
       if (isOwn && !(await endsWithoutBody(request, response))) return;
       if (workspaceId === undefined) return this.#withoutWorkspace(target, response);
+      if (path === REACH_PATH) {
+        response.writeHead(204, { "cache-control": "no-store" }).end();
+        return;
+      }
       if (isOwn) return await this.#enter(request, response, workspaceId);
       const found = await this.#admit(request, workspaceId, "http");
       if ("problem" in found) return answerProblem(request, response, found.problem);

@@ -53,7 +53,7 @@ function afterSignIn(wanted: string | undefined): string {
 }
 
 function refusal(error: string, provider: string, reference = ""): string {
-  if (error === "CredentialsSignin") return "E-mail and password do not belong together.";
+  if (error === "CredentialsSignin") return "Wrong e-mail or password.";
   if (error === "TooManyAttempts") return "Too many attempts. Wait a few minutes, then try again.";
   if (error === "Unavailable") return "The portal cannot sign anybody in just now. Try again in a few seconds.";
   const ask = /^[0-9a-f]{8}$/.test(reference) ? `give an admin the reference ${reference}` : "ask an admin";

@@ -42,10 +42,16 @@ export default async function AuditPage({
   if (!isAdmin && !team) notFound();
   const zone = await pageTimeZone();
   const days = askedDays({ from: one("from"), to: one("to") }, { now: ctx.now(), zone });
-  const question = { who: one("who"), what: one("what"), from: days.from, to: days.to };
+  const question = {
+    who: one("who"),
+    did: one("did").trim().slice(0, 59),
+    what: one("what"),
+    from: days.from,
+    to: days.to,
+  };
   const before = /^[1-9]\d{0,14}$/.test(one("before")) ? one("before") : undefined;
   const filter = {
-    ...{ teamId: team?.id, action: noun.prefix, who: question.who, what: question.what },
+    ...{ teamId: team?.id, action: actionOf(question.did) ?? noun.prefix, who: question.who, what: question.what },
     ...days.span,
   };
   const page = days.wrong ? { events: [], next: null } : await load(() => list(ctx, { ...filter, before, limit: 200 }));
@@ -78,6 +84,12 @@ export default async function AuditPage({
       </div>
     </>
   );
+}
+
+/** What `list` takes: an action, or with a trailing dot all of a noun; undefined for nothing typed. */
+function actionOf(typed: string): string | undefined {
+  if (typed === "") return undefined;
+  return typed.includes(".") ? typed : `${typed}.`;
 }
 
 /** A query without what is not asked. */

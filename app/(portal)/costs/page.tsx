@@ -4,7 +4,7 @@ import { CostBars } from "#components/cost/cost-bars.tsx";
 import { CostTable } from "#components/cost/cost-table.tsx";
 import { EditPrice } from "#components/cost/edit-price.tsx";
 import { COST_BY, COST_HEADERS, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
-import { formatGpuHours, formatMoney, formatPrice } from "#components/format.ts";
+import { formatChange, formatGpuHours, formatMoney, formatPrice, formatShare } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { Link } from "#components/ui/link.tsx";
@@ -90,7 +90,9 @@ export default async function CostsPage({ searchParams }: Props) {
           <Card className="px-3.5 py-3">
             <CostBars
               label="Costs by month"
-              bars={months.map((one) => ({
+              bars={months.map((one, index) => ({
+                // A month that has just begun is no change.
+                more: one.month === thisMonth ? "" : changeFrom(months[index - 1], one),
                 ...{ id: one.month, name: one.month, isCurrent: one.month === month, value: one.cents ?? 0 },
                 text: one.cents === null ? "no price" : formatMoney(one.cents, costs.currency),
                 note: one.isClosed ? "closed" : one.month === thisMonth ? "so far" : "open",
@@ -124,6 +126,7 @@ export default async function CostsPage({ searchParams }: Props) {
               bars={list.rows.slice(0, BARS).map((row) => ({
                 ...{ id: row.id, name: row.name, value: row.cents ?? 0 },
                 text: row.cents === null ? "no price" : formatMoney(row.cents, costs.currency),
+                more: row.cents === null ? "" : `${formatShare(row.cents, costs.cents)} of the total`,
               }))}
             />
           </Card>
@@ -135,10 +138,18 @@ export default async function CostsPage({ searchParams }: Props) {
   );
 }
 
+type Month = { month: string; cents: number | null };
+
+/** `+8 % from 2026-09`; empty without two amounts to compare. */
+function changeFrom(before: Month | undefined, { cents }: Month): string {
+  if (!before?.cents || cents === null) return "";
+  return `${formatChange(before.cents, cents)} from ${before.month}`;
+}
+
 function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }) {
   const { types, unpriced, lines, currency } = costs;
   if (types.length + unpriced.length === 0) {
-    return <Card className="px-3.5 py-3 text-ink-2">Nothing was in the pool in this month.</Card>;
+    return <Card className="px-3.5 py-3 text-ink-2">The pool had no GPUs in this month.</Card>;
   }
   return (
     <ul className="divide-y divide-line rounded-lg border border-line bg-surface">
@@ -146,7 +157,7 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
         <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
           <span className="min-w-16 font-medium">{gpuType}</span>
           <span className="text-ink-2">
-            {formatPrice(amount, currency)} {basis === "hour" ? "a GPU and hour" : "a month for all of it"}
+            {formatPrice(amount, currency)} {basis === "hour" ? "per GPU-hour" : "per month for all GPUs"}
           </span>
           <span className="figures ml-auto">{formatGpuHours(hours)} GPU-hours</span>
           <span className="figures font-medium">{formatMoney(cents, currency)}</span>

@@ -23,11 +23,11 @@ export default async function EnvironmentsPage() {
       <LiveRefresh topics={["setup", "workspace", "environment"]} />
       <PageHeader
         title="Environments"
-        detail="What people launch with. Some come with this installation; others are proposed, tested and approved here."
+        detail="The software of a workspace. Some environments come with the installation. Propose, test and approve others here."
         actions={teams.length > 0 && bases.length > 0 && <ProposeEnvironment teams={teams} bases={bases} />}
       />
       {versions.length === 0 ? (
-        <EmptyState title="There is no environment yet">They appear when the installation has started.</EmptyState>
+        <EmptyState title="No environment yet">Available when startup completes.</EmptyState>
       ) : (
         <VersionTable
           versions={[...proposed, ...versions.filter((each) => !proposed.includes(each))]}

@@ -35,7 +35,7 @@ export default async function GpusPage() {
         )}
       </Section>
       {mine.length > 0 && (
-        <Section title="Waiting" detail="Stop in the notebook leaves the queue, as does the button under Why">
+        <Section title="Waiting" detail="To leave the queue, use Stop in the notebook or the button under Why">
           <QueueTable
             rows={mine.map((request) => ({
               ...request,

@@ -26,11 +26,7 @@ export default async function NoticesPage({ searchParams }: Props) {
   return (
     <>
       <LiveRefresh topics={["notice"]} />
-      <PageHeader
-        title="Notices"
-        detail="What you were told, kept for 60 days"
-        actions={<MarkAllRead unread={unread} />}
-      />
+      <PageHeader title="Notices" detail="Kept for 60 days" actions={<MarkAllRead unread={unread} />} />
       <TabLinks
         label="Which notices"
         current={show}

@@ -10,7 +10,7 @@ import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Policies" };
 
-/** How long what is idle is kept, how long leases last, and who shares cards: everywhere, and team by team. */
+/** Limits of idle and lease times, and whether teams share a GPU: the defaults, and team by team. */
 export default async function PoliciesPage() {
   const ctx = await pageContext();
   const { teams } = await load(() => listPolicies(ctx));
@@ -18,15 +18,18 @@ export default async function PoliciesPage() {
   return (
     <>
       <LiveRefresh topics={["pool", "workspace"]} seconds={10} />
-      <PageHeader title="Policies" detail="How long what is idle is kept, how long leases last, and who shares cards" />
+      <PageHeader title="Policies" detail="Limits of idle and lease times, and whether teams share a GPU" />
       {everywhere === undefined ? (
-        <EmptyState title="No team yet">Each team has a policy of its own as soon as it is there.</EmptyState>
+        <EmptyState title="No team yet">Create a team to give it a policy.</EmptyState>
       ) : (
         <>
-          <Section title="Everywhere" detail="Where a team says nothing; the installation's configuration">
+          <Section
+            title="Defaults"
+            detail="For teams without a value of their own; set in the installation's configuration"
+          >
             <Everywhere policy={everywhere} />
           </Section>
-          <Section title="Teams" detail="What a team says itself stands out">
+          <Section title="Teams" detail="A team's own values are bold">
             <PolicyTable teams={teams} />
           </Section>
         </>

@@ -82,7 +82,7 @@ export default async function PoolPage({ searchParams }: Props) {
       <LiveRefresh topics={["lease", "pool"]} seconds={2} />
       <PageHeader
         title="Pool"
-        detail={isAdmin ? undefined : "Of other teams you see how much they hold, not who"}
+        detail={isAdmin ? undefined : "For other teams you see amounts, not people"}
         actions={
           isAdmin && (
             <>
@@ -178,7 +178,7 @@ function PoolServers({ pool, teamKey, search, first, shows, details }: PoolServe
   return (
     <Section
       title="GPU servers"
-      detail="A square is a device, the bar below whose they are. Choose a server to see who holds what"
+      detail="Each square is a GPU. The bar shows which teams are using it. Choose a server to see its leases"
     >
       <SearchList {...place} />
       <div className="mb-2 flex flex-wrap items-center justify-between gap-x-6 gap-y-2">

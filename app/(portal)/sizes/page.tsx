@@ -18,12 +18,9 @@ export default async function SizesPage() {
   return (
     <>
       <LiveRefresh topics={["size"]} />
-      <PageHeader title="Sizes" detail="What a workspace has of processor and memory" />
+      <PageHeader title="Sizes" detail="Cores and memory of a workspace" />
       <SizeSection sizes={sizes} teams={teams} />
-      <Section
-        title="Custom sizes"
-        detail="Who may choose cores and memory freely. A team's own policy comes first: its page has it."
-      >
+      <Section title="Custom sizes" detail="Who may choose cores and memory freely. A team's own policy overrides it.">
         <Card className="px-4 py-3.5">
           <SizePolicyForm policy={policy} />
         </Card>

@@ -33,7 +33,7 @@ export default async function TeamsPage() {
         </div>
       )}
       {archived.length > 0 && (
-        <Section title="Archived" detail="What they used, their costs and the audit stay">
+        <Section title="Archived" detail="Usage, costs and audit are kept">
           <ArchivedTable teams={archived} />
         </Section>
       )}

@@ -35,7 +35,7 @@ export default async function TourPage() {
       <LiveRefresh topics={["lease", "pool"]} seconds={5} />
       <PageHeader
         title="Tour"
-        detail="Two notebooks share a GPU: it comes, goes, and comes back, and nothing in them is lost"
+        detail="Two notebooks share a GPU. Attach, detach and attach again without losing a variable"
         above={
           <Link href="/workspaces" className="underline-offset-4 hover:underline">
             Workspaces
@@ -135,7 +135,9 @@ function GpuBar({ quota, board }: { quota: Quota; board: LeaseBoard }) {
             <span className="figures">{formatAmount(milli)}</span> waits: {reason.message}
           </li>
         ))}
-        {own.length + waiting.length === 0 && <li className="text-ink-2">You hold nothing of it, and nobody waits.</li>}
+        {own.length + waiting.length === 0 && (
+          <li className="text-ink-2">You have no GPUs of this type. The queue is empty.</li>
+        )}
       </ul>
     </div>
   );

@@ -41,7 +41,7 @@ const SERIES: (Series & { key: keyof Parts })[] = [
 /** What belongs to somebody. */
 const HELD: readonly (keyof Parts)[] = ["effective", "rest", "unknown", "heldIdle"];
 
-/** What became of the pool's time, and who had it. */
+/** GPU time in the pool, by state and by team. */
 export default async function UsagePage({ searchParams }: Props) {
   const ctx = await pageContext();
   const { isAdmin, teams } = await load(() => ledTeams(ctx));
@@ -94,7 +94,7 @@ export default async function UsagePage({ searchParams }: Props) {
   return (
     <>
       <LiveRefresh topics={["usage", "lease", "pool"]} seconds={30} />
-      <PageHeader title="Usage" detail="What became of the pool's time, and who had it" />
+      <PageHeader title="Usage" detail="GPU time in the pool, by state and by team" />
       <UsageFilter
         key={JSON.stringify(asks)}
         question={asks}
@@ -107,7 +107,7 @@ export default async function UsagePage({ searchParams }: Props) {
       {usage === undefined || total === undefined ? (
         <EmptyState title={days.wrong?.title ?? ""}>{days.wrong?.hint}</EmptyState>
       ) : usage.bins.length === 0 ? (
-        <EmptyState title="Nothing was in the pool in this time">
+        <EmptyState title="The pool had no GPUs in this time">
           Choose another time or type; a GPU server that joins is counted from its first minute.
         </EmptyState>
       ) : (
@@ -168,26 +168,26 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
         }
       />
       <Figure
-        label="Used of allocated"
+        label="Busy while held"
         value={formatShare(used, held)}
         detail={`${formatGpuHours(heldIdle)} GPU-h held idle`}
       />
       <Figure
-        label="Effective of allocated"
+        label="GPU cores busy while held"
         value={effectiveWords(usage.total)}
         detail={effectiveDetail(usage.total)}
       />
       <Figure
-        label="95 of 100 waited at most"
+        label="p95 wait"
         value={usage.waitP95 === null ? "–" : formatDuration(usage.waitP95 * 1000)}
         detail={
           usage.waitMedian === null
             ? "nothing was granted"
-            : `half ${formatDuration(usage.waitMedian * 1000)}, of ${formatCount(usage.grants)} grants`
+            : `p50 ${formatDuration(usage.waitMedian * 1000)}, ${formatCount(usage.grants)} grants`
         }
       />
       <Figure
-        label="Delivered of promised"
+        label="Received of promised share"
         value={formatShare(delivered, promised)}
         detail={promised > 0 ? `of ${formatGpuHours(promised)} GPU-h while others waited` : "nobody shared a busy GPU"}
       />

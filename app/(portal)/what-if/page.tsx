@@ -1,6 +1,6 @@
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
-import { formatGpuHours, formatMark, plural } from "#components/format.ts";
+import { formatGpuHours, formatMark, formatMoney, plural } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -11,6 +11,7 @@ import { Elapsed, RelativeTime } from "#components/ui/time.tsx";
 import { BinTable } from "#components/what-if/bin-table.tsx";
 import { OutcomeTable } from "#components/what-if/outcome-table.tsx";
 import { TeamOutcomes } from "#components/what-if/team-outcomes.tsx";
+import { verdict } from "#components/what-if/verdict.ts";
 import { type Proposed, WhatIfForm } from "#components/what-if/what-if-form.tsx";
 import type { WhatIfList, WhatIfType, WhatIfView } from "#server/contracts/what-if.ts";
 import { get } from "#server/services/what-if/get.ts";
@@ -35,10 +36,7 @@ export default async function WhatIfPage({ searchParams }: Props) {
   const view = typeof run === "string" ? await load(() => get(ctx, { id: run })) : undefined;
   return (
     <>
-      <PageHeader
-        title="What-if"
-        detail="Everything that was asked for, played again by the scheduler on another pool"
-      />
+      <PageHeader title="What-if" detail="Past requests, replayed by the scheduler on a different pool" />
       {present.length === 0 ? (
         <EmptyState title="There is no GPU type yet">
           When a GPU server has joined, or a team has a quota, other pools can be tried here.
@@ -78,6 +76,9 @@ function Answer({ view }: { view: WhatIfView }) {
       detail={`${view.question.from.slice(0, 10)} to ${new Date(Date.parse(view.question.to) - 1).toISOString().slice(0, 10)}, ${plural(type.assumed.asked, "request")}`}
       actions={<DownloadCsv href={file("csv")} />}
     >
+      <p className="figures mb-3 font-medium">
+        {verdict(type.now, type.proposed, (cents) => formatMoney(Math.round(cents), currency))}
+      </p>
       <OutcomeTable type={type} currency={currency} />
       <Charts type={type} csv={file("csv-time")} />
       <TeamOutcomes gpuType={type.gpuType} teams={type.teams} />
@@ -92,16 +93,16 @@ function Progress({ view }: { view: WhatIfView }) {
     <Card className="mb-8 px-3.5 py-3">
       <LiveRefresh topics={["what-if"]} />
       <div className="flex items-center justify-between gap-4">
-        <State tone="busy">{percent === 0 ? "Reading the log" : "Playing it again"}</State>
+        <State tone="busy">{percent === 0 ? "Reading the log" : "Simulating"}</State>
         <span className="figures text-ink-2">
           {percent} %, <Elapsed from={view.askedAt} />
         </span>
       </div>
       <progress
-        aria-label="How much of the demand has been played"
+        aria-label="Progress of the simulation"
         value={view.progress}
         max={1}
-        className="mt-2 block h-2 w-full accent-accent"
+        className="progress mt-2 block h-2 w-full"
       />
       <p className="mt-2 text-sm text-ink-2">You may leave this page: the answer is kept, and listed below.</p>
     </Card>
@@ -178,7 +179,7 @@ const states = { running: ["busy", "running"], done: ["ok", "answered"], failed:
 
 function Recent({ recent, shown }: { recent: WhatIfList["recent"]; shown: string | undefined }) {
   return (
-    <Section title="Asked lately" detail="The same question about the same log is answered once">
+    <Section title="Asked lately" detail="An unchanged simulation is not run again">
       <ul className="divide-y divide-line rounded-lg border border-line bg-surface">
         {recent.map(({ id, question, state, askedAt }) => (
           <li key={id} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">

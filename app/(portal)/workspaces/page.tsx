@@ -81,12 +81,12 @@ export default async function WorkspacesPage({ searchParams }: Props) {
         </div>
       )}
       {shared.length > 0 && (
-        <Section title="Shared with me" detail="You were invited by their owners">
+        <Section title="Shared with me" detail="Their owners invited you">
           <WorkspaceTable workspaces={shared} of="shared" />
         </Section>
       )}
       {(others.total > 0 || search !== "") && (
-        <Section title="Workspaces of others" detail="Those of the teams that you answer for">
+        <Section title="Workspaces of others" detail="For the teams that you lead">
           {(others.total > PAGE || search !== "") && <SearchList {...place} />}
           <WorkspaceTable workspaces={others.workspaces} of="others" />
           <Paging {...place} shown={others.workspaces.length} total={others.total} next={others.next} first={!after} />

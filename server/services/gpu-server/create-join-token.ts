@@ -43,14 +43,22 @@ export async function createJoinToken(ctx: Context, raw: CreateJoinTokenInput = 
   };
 }
 
-/** A warning with the settings that have an address of this machine only; null: there is none. */
+/** A warning with the settings whose address other hosts cannot reach; null: there is none. */
 export function localWarning(urls: Record<string, string>): string | null {
-  const local = Object.entries(urls).filter(([, url]) => isLocal(new URL(url).hostname));
-  if (local.length === 0) return null;
-  const named = local.map(([, url]) => url.replace(/\/$/, "")).join(" and ");
-  const settings = local.map(([setting]) => setting).join(" and ");
-  return `Only this machine reaches ${named}. For a GPU server elsewhere, set ${settings} to an address that it reaches.`;
+  const hosts = Object.entries(urls).map(([setting, url]) => ({ setting, url, host: new URL(url).hostname }));
+  const local = hosts.filter(({ host }) => isLocal(host));
+  if (local.length > 0) {
+    const named = local.map(({ url }) => url.replace(/\/$/, "")).join(" and ");
+    const settings = local.map(({ setting }) => setting).join(" and ");
+    return `Only this machine reaches ${named}. For a GPU server elsewhere, set ${settings} to an address that it reaches.`;
+  }
+  const inside = hosts.find(({ host }) => isInCluster(host));
+  if (inside === undefined) return null;
+  return `Only the cluster reaches ${inside.url.replace(/\/$/, "")}. For a GPU server elsewhere, set broker.url and broker.tls.existingSecret in the chart's values.`;
 }
 
 const isLocal = (host: string) =>
   host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^(127\.|0\.0\.0\.0$)/.test(host);
+
+/** The name of a Kubernetes service. */
+const isInCluster = (host: string) => /\.svc(\.cluster\.local)?$/.test(host);

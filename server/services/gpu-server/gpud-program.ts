@@ -3,12 +3,12 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import path from "node:path";
 
-/** The `gpud` that was built here, for hosts like this one. */
+/** The `gpud` that was built with this portal, for hosts with its processor type. */
 export type GpudProgram = { file: string; size: number; sha256: string };
 
 let known: (GpudProgram & { changedMs: number }) | undefined;
 
-/** Undefined if gpud is not built: in a container of the portal, or before the build ends. */
+/** Undefined if gpud is not built, as before the build ends. */
 export async function gpudProgram(folder = process.cwd()): Promise<GpudProgram | undefined> {
   const file = path.join(/* turbopackIgnore: true */ folder, "native", "target", "release", "gpud");
   const found = await stat(file).catch(() => undefined);

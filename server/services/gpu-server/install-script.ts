@@ -67,6 +67,7 @@ if [ "$(id -u)" = 0 ] && [ -d /run/systemd/system ]; then
     for word in "$@"; do printf ' "%s"' "$(printf '%s' "$word" | sed 's/%/%%/g')"; done
     printf '\\nRestart=on-failure\\nRestartSec=5\\n\\n[Install]\\nWantedBy=multi-user.target\\n'
   } > /etc/systemd/system/sluice-gpud.service
+  chmod 644 /etc/systemd/system/sluice-gpud.service
   systemctl daemon-reload
   systemctl enable --now sluice-gpud.service
   echo "gpud runs as sluice-gpud.service. Its log: journalctl -u sluice-gpud"

@@ -1,7 +1,7 @@
 /** Downloads of a GPU host: authority, concurrency, and the script in a real shell. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { arch, tmpdir } from "node:os";
 import path from "node:path";
@@ -17,6 +17,8 @@ import { join } from "./join.ts";
 /** A stand-in for gpud that prints its arguments. */
 const PROGRAM = '#!/bin/sh\nfor word in "$@"; do echo "<$word>"; done\n';
 const sha256 = createHash("sha256").update(PROGRAM).digest("hex");
+
+type Run = { program: string; name: string | undefined; fake: Record<string, string>; inside?: string[] };
 
 let test: TestDatabase;
 let world: World;
@@ -71,8 +73,8 @@ describe("the download of gpud", () => {
 });
 
 describe("the line for the GPU host", () => {
-  /** Runs the line in a shell, against a portal that gives out this program. */
-  async function run(program: string, name?: string) {
+  /** Runs the line in a shell, against a portal that gives out this program. `inside`: what runs the shell. */
+  async function run({ program, name, fake, inside = [] }: Run) {
     const home = await mkdtemp(path.join(folder, "home-"));
     const bearer = await token();
     const asked: (string | undefined)[] = [];
@@ -85,14 +87,13 @@ describe("the line for the GPU host", () => {
     });
     await new Promise<void>((resolve) => portal.listen(0, "127.0.0.1", resolve));
     const { port } = portal.address() as { port: number };
-    // As an ordinary user: nothing outside the home is written.
     const bin = path.join(home, "fake");
     await mkdir(bin);
-    await writeFile(path.join(bin, "id"), "#!/bin/sh\necho 1000\n");
-    await chmod(path.join(bin, "id"), 0o755);
+    for (const [program, text] of Object.entries(fake)) await writeFile(path.join(bin, program), text, { mode: 0o755 });
     const line = installLine({ portalUrl: `http://127.0.0.1:${port}`, token: bearer, name });
     const env = { PATH: `${bin}:${process.env.PATH}`, HOME: home, NODE_ENV: "test" as const };
-    const ran = await promisify(execFile)("sh", ["-c", line], { env }).then(
+    const [first = "sh", ...rest] = [...inside, "sh", "-c", line];
+    const ran = await promisify(execFile)(first, rest, { env, cwd: home }).then(
       ({ stdout }) => ({ failed: false, text: stdout }),
       (error: { stdout: string; stderr: string }) => ({ failed: true, text: `${error.stdout}${error.stderr}` }),
     );
@@ -100,10 +101,34 @@ describe("the line for the GPU host", () => {
     return { ...ran, home, bearer, asked };
   }
 
+  /** As an ordinary user: nothing outside the home is written. */
+  const asUser = async (program: string, name?: string) =>
+    await run({ program, name, fake: { id: "#!/bin/sh\necho 1000\n" } });
+
+  /**
+   * As root of a namespace in which the folders that the script writes to lie below the home. `systemd`: whether the
+   * host runs it. `systemctl` records its arguments and, as systemd would, starts nothing before the service exists.
+   */
+  const asRoot = async (name: string, { systemd }: { systemd: boolean }) => {
+    const folders = { etc: "/etc", run: "/run", lib: "/var/lib", bin: "/usr/local/bin" };
+    const enter = [
+      ...["set -e", "mkdir -p root/etc/systemd/system root/run root/lib root/bin"],
+      ...(systemd ? ["mkdir -p root/run/systemd/system"] : []),
+      ...Object.entries(folders).map(([from, to]) => `mount --bind root/${from} ${to}`),
+      'exec "$@"',
+    ].join("\n");
+    const systemctl =
+      '#!/bin/sh\ntest -s /etc/systemd/system/sluice-gpud.service || exit 1\necho "$@" >> "$HOME/systemctl"\n';
+    const inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", enter, "sh"];
+    const ran = await run({ program: PROGRAM, name, inside, fake: { systemctl } });
+    const read = async (file: string) => await readFile(path.join(ran.home, file), "utf8");
+    return { ...ran, read };
+  };
+
   it.runIf(arch() === "x64" || arch() === "arm64")(
     "downloads gpud with the token, and starts it with the token in a file",
     async () => {
-      const { failed, text, home, bearer, asked } = await run(PROGRAM, "gpu-7");
+      const { failed, text, home, bearer, asked } = await asUser(PROGRAM, "gpu-7");
       const state = path.join(home, ".local/state/sluice-gpud");
       expect([failed, text]).toEqual([
         false,
@@ -116,8 +141,37 @@ describe("the line for the GPU host", () => {
     },
   );
 
+  it("installs and starts a service as root on a host with systemd", async () => {
+    const { failed, text, read, home, bearer } = await asRoot("gpu-7", { systemd: true });
+    expect([failed, text]).toEqual([false, "gpud runs as sluice-gpud.service. Its log: journalctl -u sluice-gpud\n"]);
+    const words = ["join", "https://broker.example.org", "--token-file", "/var/lib/sluice-gpud/join-token"];
+    const quotedWords = [...words, "--state", "/var/lib/sluice-gpud", "--name", "gpu-7"].map((word) => `"${word}"`);
+    expect(await read("root/etc/systemd/system/sluice-gpud.service")).toBe(
+      "[Unit]\nDescription=Sluice GPU server\nWants=network-online.target\nAfter=network-online.target\n\n" +
+        `[Service]\nExecStart=/usr/local/bin/gpud ${quotedWords.join(" ")}\nRestart=on-failure\nRestartSec=5\n\n` +
+        "[Install]\nWantedBy=multi-user.target\n",
+    );
+    expect((await stat(path.join(home, "root/etc/systemd/system/sluice-gpud.service"))).mode & 0o777).toBe(0o644);
+    expect(await read("systemctl")).toBe("daemon-reload\nenable --now sluice-gpud.service\n");
+    expect(await read("root/bin/gpud")).toBe(PROGRAM);
+    expect((await stat(path.join(home, "root/bin/gpud"))).mode & 0o777).toBe(0o755);
+    expect(await read("root/lib/sluice-gpud/join-token")).toBe(bearer);
+    expect((await stat(path.join(home, "root/lib/sluice-gpud/join-token"))).mode & 0o077).toBe(0);
+    expect(await readdir(path.join(home, "root/lib/sluice-gpud"))).toEqual(["join-token"]);
+  });
+
+  it("starts gpud in the terminal as root on a host without systemd", async () => {
+    const { failed, text, read } = await asRoot("gpu-7", { systemd: false });
+    expect(failed).toBe(false);
+    expect(text).toContain(
+      "gpud runs until this terminal ends. Start it again: /usr/local/bin/gpud --state /var/lib/sluice-gpud\n<join>\n",
+    );
+    await expect(read("systemctl")).rejects.toThrow("ENOENT");
+    await expect(read("root/etc/systemd/system/sluice-gpud.service")).rejects.toThrow("ENOENT");
+  });
+
   it("installs no program with a different checksum", async () => {
-    const { failed, text, home } = await run("#!/bin/sh\necho evil\n");
+    const { failed, text, home } = await asUser("#!/bin/sh\necho evil\n");
     expect(failed).toBe(true);
     expect(text).toContain(`checksum of the downloaded gpud is not ${sha256}. Nothing was installed.`);
     expect(text).not.toContain("evil");
@@ -125,7 +179,7 @@ describe("the line for the GPU host", () => {
   });
 
   it("refuses a name with shell syntax", async () => {
-    const { failed, text } = await run(PROGRAM, "a'; touch /tmp/sluice-owned; '");
+    const { failed, text } = await asUser(PROGRAM, "a'; touch /tmp/sluice-owned; '");
     expect([failed, text]).toEqual([true, expect.stringContaining("A server name may have letters")]);
   });
 });
@@ -139,5 +193,16 @@ describe("the warning", () => {
         "SLUICE_BROKER_URL and SLUICE_PORTAL_URL to an address that it reaches.",
     );
     expect(localWarning({ SLUICE_BROKER_URL: "https://broker.example.org" })).toBeNull();
+  });
+
+  it("names the values of the chart for an address inside its cluster", () => {
+    expect(
+      localWarning({
+        ...{ SLUICE_BROKER_URL: "https://sluice-broker.lab.svc:3001", SLUICE_PORTAL_URL: "https://sluice.example.org" },
+      }),
+    ).toBe(
+      "Only the cluster reaches https://sluice-broker.lab.svc:3001. For a GPU server elsewhere, set broker.url and " +
+        "broker.tls.existingSecret in the chart's values.",
+    );
   });
 });

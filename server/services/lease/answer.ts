@@ -84,7 +84,7 @@ export function queuedIn(world: World, row: RequestRow, now: Date, verdicts: rea
       ...common,
       position: 1,
       of: Math.max(1, world.queue.length),
-      reason: { rule: "order", message: "Room has just come free; the request is being granted." },
+      reason: { rule: "order", message: "Capacity is available. Granting your request…" },
     };
   }
   const guess = estimate(row.id, world, verdicts);

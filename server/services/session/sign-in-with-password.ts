@@ -25,7 +25,7 @@ export async function signInWithPassword(ctx: Context, raw: SignInInput): Promis
     if (user !== undefined) {
       await audit({ ...ctx, address: input.address }, { action: "session.refuse", subject: user.id });
     }
-    throw new SluiceError("unauthenticated", "E-mail and password do not belong together.");
+    throw new SluiceError("unauthenticated", "Wrong e-mail or password.");
   }
   await forgiveAttempts(ctx, input);
   return { userId: user.id, email: user.email, name: user.name };

@@ -116,6 +116,16 @@ describe("a viewer", () => {
     expect((await listWorkspaces(guest.ctx, { scope: "mine" })).workspaces.map((each) => each.id)).not.toContain(id);
   });
 
+  it("finds it once, also as a lead or an admin who sees all workspaces of the team", async () => {
+    for (const person of [world.lead, world.admin]) {
+      const idsIn = async (scope: "shared" | "others" | "all") =>
+        (await listWorkspaces(person.ctx, { scope, limit: 100 })).workspaces.filter((each) => each.id === id).length;
+      expect([await idsIn("shared"), await idsIn("others"), await idsIn("all")]).toEqual([0, 1, 1]);
+      await invite("viewer", person.email);
+      expect([await idsIn("shared"), await idsIn("others"), await idsIn("all")]).toEqual([1, 0, 1]);
+    }
+  });
+
   it("does nothing else", async () => {
     await expect(stop(guest.ctx, { id })).rejects.toMatchObject(forbidden);
     await expect(restart(guest.ctx, { id })).rejects.toMatchObject(forbidden);

@@ -13,7 +13,7 @@ export default async function PasswordPage({ params }: { params: Promise<{ code:
   if (typeof person === "string") {
     return (
       <div>
-        <h1 className="text-xl font-semibold tracking-tight">This link does not open</h1>
+        <h1 className="text-xl font-semibold tracking-tight">This link is invalid or expired</h1>
         <p className="mt-1 text-ink-2">{person}</p>
       </div>
     );

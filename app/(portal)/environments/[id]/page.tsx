@@ -96,17 +96,13 @@ export default async function EnvironmentPage({ params }: Props) {
         </Section>
       ) : (
         proposed === null && (
-          <EmptyState title="It has not been built here yet">
+          <EmptyState title="Not built here yet">
             Its packages appear when the first workspace has been launched with it.
           </EmptyState>
         )
       )}
       {lock !== null && (
-        <Section
-          title="Lock"
-          detail="Exact versions with their hashes: what is built, and nothing else"
-          className="max-w-4xl"
-        >
+        <Section title="Lock" detail="Exact versions with their hashes. Only these are built" className="max-w-4xl">
           <details className="rounded-lg border border-line bg-surface">
             <summary className="px-3.5 py-2">Show {plural(lock.split("\n").length, "line")}</summary>
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}

@@ -7,6 +7,7 @@ import { LeaseTable } from "#components/lease/lease-table.tsx";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { ReservationTable } from "#components/reservation/reservation-table.tsx";
+import { ReservationWeek } from "#components/reservation/reservation-week.tsx";
 import { Reserve } from "#components/reservation/reserve.tsx";
 import { ArchiveTeam } from "#components/team/archive-team.tsx";
 import { BudgetCard } from "#components/team/budget-card.tsx";
@@ -42,6 +43,7 @@ import { readEgressPolicy } from "#server/services/team/read-egress-policy.ts";
 import { readPolicy } from "#server/services/team/read-policy.ts";
 import { listInvitations } from "#server/services/user/list-invitations.ts";
 import { load, pageContext } from "../../../page-context.ts";
+import { pageTimeZone } from "../../../page-time-zone.ts";
 
 type Props = { params: Promise<{ name: string }>; searchParams: Promise<{ more?: string }> };
 
@@ -77,15 +79,17 @@ export default async function TeamPage({ params, searchParams }: Props) {
       ]),
   );
   const { invitations } = mayInvite ? await load(() => listInvitations(ctx, { teamId: team.id })) : { invitations: [] };
+  const may = (action: Parameters<typeof isAllowed>[1]) => isAllowed(ctx.principal, action, { teamId: team.id });
   const more = asked.requests.filter((request) => request.teamId === team.id);
-  const reservations = reserved.reservations.filter((one) => one.teamId === team.id);
+  const reservations = reserved.reservations
+    .filter((one) => one.teamId === team.id)
+    .map((one) => ({ ...one, teamName: team.name, mayRemove: may("reservation.remove") }));
   const quotaCalendars = calendars.flatMap(({ gpuType, quotas }) =>
     quotas.filter((quota) => quota.teamId === team.id).map((quota) => ({ gpuType, quota })),
   );
   const nameOf = (userId: string) =>
     team.members.find((member) => member.userId === userId)?.name ?? "somebody who left";
   const wanted = Number((await searchParams).more);
-  const may = (action: Parameters<typeof isAllowed>[1]) => isAllowed(ctx.principal, action, { teamId: team.id });
   const onCluster = env().SLUICE_LAUNCHERS.includes("kubernetes");
   return (
     <>
@@ -222,13 +226,10 @@ export default async function TeamPage({ params, searchParams }: Props) {
               every week.
             </EmptyState>
           ) : (
-            <ReservationTable
-              reservations={reservations.map((one) => ({
-                ...one,
-                teamName: team.name,
-                mayRemove: may("reservation.remove"),
-              }))}
-            />
+            <>
+              <ReservationWeek reservations={reservations} now={ctx.now()} zone={await pageTimeZone()} />
+              <ReservationTable reservations={reservations} />
+            </>
           )}
         </Section>
       )}
@@ -250,7 +251,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
       )}
       <Section
         title="Policy"
-        detail="How long GPUs are held, when they are taken back, and with whom cards are shared"
+        detail="Lease times, reclaim times, and whether teams share a GPU"
         actions={may("team.set-policy") && <EditPolicy teamId={team.id} teamName={team.name} policy={policy} />}
       >
         <PolicyCard policy={policy} />
@@ -270,7 +271,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
         <MemberTable team={team} mayChange={may("team.remove-member")} />
       </Section>
       {invitations.length > 0 && (
-        <Section title="Invitations" detail="Sent, and not accepted yet">
+        <Section title="Invitations" detail="Sent, not accepted yet">
           <InvitationTable teamId={team.id} invitations={invitations} />
         </Section>
       )}

@@ -7,7 +7,7 @@ export const GET = route(
   {
     method: "GET",
     path: "/utilisation",
-    summary: "What became of the pool's time",
+    summary: "GPU time in the pool, by state and by team",
     action: "utilisation.read",
     input: utilisationInput,
     output: utilisation,

@@ -33,7 +33,7 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
   return (
     <WorkspaceFrame workspace={workspace} tab="settings">
       <div className="max-w-3xl">
-        <Section title="Launched with" detail="Chosen at launch and the same for its life">
+        <Section title="Launched with" detail="Chosen at launch, cannot be changed">
           <Card className="px-4 py-3.5">
             <Facts
               rows={[
@@ -55,14 +55,14 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
           </Card>
         </Section>
         {sizes && (
-          <Section title="Size" detail="Counts from the next start on, as a change of the size by an admin does.">
+          <Section title="Size" detail="Applies from the next start, like a change of the size by an admin.">
             <Card className="px-4 py-3.5">
               <SizeForm workspace={workspace} choices={sizeChoices(sizes, workspace.team.id, workspace.launcher)} />
             </Card>
           </Section>
         )}
         {workspace.can.change && (
-          <Section title="GPU policy" detail="Holds from the next request on; what is attached stays">
+          <Section title="GPU policy" detail="Applies to new requests. Attached GPUs stay">
             <Card className="px-4 py-3.5">
               <GpuPolicyForm workspace={workspace} />
             </Card>
@@ -71,7 +71,7 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
         {workspace.can.change && (
           <Section
             title="Idle limit"
-            detail="Without a busy notebook, a save, GPU work or a tenth of a core at work for so long, it is stopped. Files and packages are kept."
+            detail="The workspace stops after this time without a busy notebook, a save, GPU work or a tenth of a core in use. Files and packages are kept."
           >
             <Card className="px-4 py-3.5">
               <IdleLimitForm workspace={workspace} />
