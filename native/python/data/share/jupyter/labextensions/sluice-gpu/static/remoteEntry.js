@@ -1,18 +1,16 @@
 /**
  * JupyterLab's status bar shows what this workspace has borrowed; a panel at the right borrows and gives back for the
- * notebook in front, says why it waits, and lists what was borrowed before. A dialog says when the portal's session has
- * ended. What belongs to the portal is in portal.js. Written by hand as the module-federation
+ * notebook in front, says why it waits, and lists what was borrowed before. What belongs to the portal is in portal.js,
+ * the end of its session in session.js. Written by hand as the module-federation
  * container that JupyterLab loads, so that the wheel needs no JavaScript build: `init` receives the shared modules,
  * `get` gives the plugins.
  */
 (() => {
   const PANEL = "sluice-gpu-panel";
   const STREAM_RETRY_MS = 15_000;
-  /** A closed dialog is not shown again for this time, though JupyterLab goes on asking its server. */
-  const DIALOG_PAUSE_MS = 600_000;
   const BORROW = "sluice-gpu:open";
-  /** Beside this file. `currentScript` is set only while this script runs. */
-  const PORTAL = new URL("portal.js", document.currentScript.src).href;
+  /** Modules beside this file. `currentScript` is set only while this script runs. */
+  const [PORTAL, SESSION] = ["portal.js", "session.js"].map((name) => new URL(name, document.currentScript.src).href);
   let shared;
 
   /** The one version of a module that JupyterLab itself has loaded: tokens compare by identity. */
@@ -64,35 +62,6 @@
           item.node.textContent = text;
           item.node.title = detail;
         });
-      },
-    };
-  }
-
-  /** JupyterLab's dialog for a lost connection. A session that has ended has one of its own, with the way to sign in. */
-  function makeConnectionLost({ IConnectionLost, ConnectionLost }, { Dialog, showDialog }) {
-    let pausedUntil = 0;
-    return {
-      id: "sluice-gpu:connection-lost",
-      description: "Says when the session has ended, and where to sign in.",
-      autoStart: true,
-      // JupyterLab registers extensions after its own plugins: of two for one token the last one counts.
-      provides: IConnectionLost,
-      activate: () => async (manager, error, translator) => {
-        // The gateway's: server/gateway/gateway.ts.
-        const signIn = error.response?.headers.get("x-sluice-sign-in");
-        if (!signIn) return await ConnectionLost(manager, error, translator);
-        if (Date.now() < pausedUntil) return;
-        pausedUntil = Number.POSITIVE_INFINITY;
-        const { button } = await showDialog({
-          title: "Session expired",
-          body: "Sign in to reconnect. Your notebooks stay open here, and their kernels keep running.",
-          buttons: [Dialog.cancelButton({ label: "Close" }), Dialog.okButton({ label: "Sign in" })],
-        });
-        pausedUntil = Date.now() + DIALOG_PAUSE_MS;
-        if (!button.accept) return;
-        window.open(signIn, "_blank", "noopener");
-        // Back from the portal: ask at once, not at the next of ever rarer attempts.
-        window.addEventListener("focus", () => void manager.sessions.refreshRunning().catch(() => undefined), { once: true });
       },
     };
   }
@@ -405,8 +374,9 @@
   async function get(module) {
     if (module !== "./extension") throw new Error(`sluice-gpu has no module ${module}`);
     const names = ["statusbar", "notebook", "apputils", "coreutils", "application", "mainmenu", "launcher", "ui-components"];
-    const [portal, statusbar, notebook, apputils, coreutils, application, mainmenu, launcher, components, widgets] = await Promise.all([
+    const [portal, session, statusbar, notebook, apputils, coreutils, application, mainmenu, launcher, components, widgets] = await Promise.all([
       import(PORTAL),
+      import(SESSION),
       ...[...names.map((name) => `@jupyterlab/${name}`), "@lumino/widgets"].map(sharedModule),
     ]);
     const follow = makeStream(coreutils);
@@ -414,7 +384,7 @@
       portal.makeViewer(coreutils, widgets),
       makeStatus(statusbar, widgets, follow),
       makePanel(notebook, apputils, widgets, follow),
-      makeConnectionLost(application, apputils),
+      session.makeConnectionLost(application, apputils, coreutils),
       portal.makeMenu(mainmenu, apputils, widgets, follow, BORROW),
       portal.makeTheme(),
       portal.makeTabTitle(follow),
