@@ -1,4 +1,5 @@
 import { api } from "#components/api.ts";
+import { REACH_PATH } from "#server/contracts/gateway-paths.ts";
 import type { HandoverOutput } from "#server/contracts/workspace.ts";
 
 /**
@@ -18,8 +19,7 @@ export async function openWorkspace(id: string): Promise<string | undefined> {
   }
   const { url } = answer.data;
   try {
-    // Any answer will do: this asks only whether the browser finds the workspace's hostname.
-    await fetch(new URL("/", url), { mode: "no-cors", credentials: "omit", cache: "no-store" });
+    await fetch(new URL(REACH_PATH, url), { mode: "no-cors", credentials: "omit", cache: "no-store" });
   } catch {
     tab.close();
     return cannotReach(new URL(url).hostname);

@@ -614,6 +614,13 @@ describe("pages for workspaces that cannot be reached", () => {
     expect(answer.status).toBe(200);
   });
 
+  it("answers everybody, from any site, whether the hostname of a workspace is reached", async () => {
+    const before = upstream.seen.length;
+    const answer = await get("/_sluice/reach", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" });
+    expect([answer.status, answer.body]).toEqual([204, ""]);
+    expect(upstream.seen).toHaveLength(before);
+  });
+
   it("keeps idle connections for 95 s", async () => {
     const headers = { connection: "keep-alive" };
     const answer = await send(gateway.port, { host: "127.0.0.1:3002", path: "/healthz", headers });

@@ -8,6 +8,7 @@ import type { Duplex } from "node:stream";
 import { eq } from "drizzle-orm";
 import { createProxyServer, type ProxyServer } from "http-proxy-3";
 import { systemContext } from "#server/context.ts";
+import { HANDOVER_PATH, REACH_PATH } from "#server/contracts/gateway-paths.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -17,7 +18,6 @@ import { addressOf, WorkspaceAgent } from "#server/jupyter/endpoint.ts";
 import { listen } from "#server/listen.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
-import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
 import { VERSION } from "#server/version.ts";
 import { within } from "#server/within.ts";
 import { Activity } from "./activity.ts";
@@ -34,6 +34,8 @@ import { type Admission, admit, enter, workspaceExists } from "./sessions.ts";
 const DATABASE_TIMEOUT_MS = 4_000;
 /** Where to sign in again. JupyterLab's extension reads it (native/python/data/share/jupyter/labextensions). */
 const SIGN_IN_HEADER = "x-sluice-sign-in";
+/** On the hostname of a workspace. */
+const OWN_PATHS = new Set([HANDOVER_PATH, REACH_PATH]);
 
 export type GatewayOptions = GatewayAddress & { portalUrl: string; listen: string; port: number; log: Logger };
 
@@ -112,9 +114,11 @@ class Handler {
     const workspaceId = workspaceOfHost(request.headers.host, this.#options);
     try {
       const target = checkTarget(request);
-      const isOwn = workspaceId === undefined || target.split("?")[0] === HANDOVER_PATH;
+      const path = target.split("?")[0] ?? "";
+      const isOwn = workspaceId === undefined || OWN_PATHS.has(path);
       if (isOwn && !(await endsWithoutBody(request, response))) return;
       if (workspaceId === undefined) return this.#withoutWorkspace(target, response);
+      if (path === REACH_PATH) return void response.writeHead(204, problemHeaders).end();
       if (isOwn) return await this.#enter(request, response, workspaceId);
       const found = await this.#admit(request, workspaceId, "http");
       if ("problem" in found) return answerProblem(request, response, found.problem);

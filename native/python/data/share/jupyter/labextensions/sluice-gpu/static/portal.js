@@ -111,15 +111,18 @@ export function makeExamples({ ILauncher }, { notebookIcon }) {
         icon: notebookIcon,
         execute: ({ path }) => app.commands.execute("docmanager:open", { path }),
       });
+      const { contents } = app.serviceManager;
+      const list = async () => {
+        // To ask for a folder that does not exist leaves an error in the browser's console.
+        const home = await contents.get("");
+        if (!home.content.some(({ name, type }) => name === "examples" && type === "directory")) return;
+        const { content } = await contents.get("examples");
+        const paths = content.filter(({ type }) => type === "notebook").map(({ path }) => path);
+        for (const [rank, path] of paths.sort().entries())
+          launcher.add({ command: OPEN_EXAMPLE, args: { path }, category: "Examples", rank });
+      };
       // Not awaited: JupyterLab can start without the examples.
-      void app.serviceManager.contents.get("examples").then(
-        ({ content }) => {
-          const paths = content.filter(({ type }) => type === "notebook").map(({ path }) => path);
-          for (const [rank, path] of paths.sort().entries())
-            launcher.add({ command: OPEN_EXAMPLE, args: { path }, category: "Examples", rank });
-        },
-        () => undefined,
-      );
+      void list().catch(() => undefined);
     },
   };
 }
@@ -140,8 +143,12 @@ export function makeViewer({ PageConfig, URLExt }, { Widget }) {
       if (refusal === undefined) return;
       const { contents } = app.serviceManager;
       const get = contents.get.bind(contents);
-      contents.get = async (...asked) => ({ ...(await get(...asked)), writable: false });
+      contents.get = async (...asked) => locked(await get(...asked));
       const { docRegistry } = app;
+      docRegistry.addWidgetExtension("Notebook", { createNew: (_, { model }) => lockNewCells(model) });
+      docRegistry.addWidgetExtension("Editor", {
+        createNew: ({ content }) => content.editor.setOption("readOnly", true),
+      });
       const preference = docRegistry.getKernelPreference.bind(docRegistry);
       docRegistry.getKernelPreference = (...asked) => {
         const found = preference(...asked);
@@ -160,6 +167,21 @@ export function makeViewer({ PageConfig, URLExt }, { Widget }) {
       app.shell.add(banner, "header", { rank: 0 });
     },
   };
+}
+
+/** A document as it is read, with cells that cannot be edited or deleted. */
+function locked(file) {
+  if (file.type === "notebook" && file.content) {
+    for (const cell of file.content.cells) Object.assign(cell.metadata, { editable: false, deletable: false });
+  }
+  return { ...file, writable: false };
+}
+
+/** Cells that are added could not be saved. */
+function lockNewCells({ cells }) {
+  cells.changed.connect((_, { newValues }) => {
+    for (const cell of newValues) if (cell.getMetadata("editable") !== false) cell.setMetadata("editable", false);
+  });
 }
 
 /** The gateway's reason for read-only access; undefined with full access, and without an answer. */
