@@ -4,3 +4,5 @@
 export const HANDOVER_PATH = "/_sluice/open";
 /** Answers everybody with 204: whether this browser reaches the hostname at all. */
 export const REACH_PATH = "/_sluice/reach";
+/** The look of the portal's pages in this browser, `{ theme }`, for JupyterLab. */
+export const THEME_PATH = "/_sluice/theme";

@@ -571,6 +571,24 @@ describe("a session of the gateway", () => {
   });
 });
 
+describe("the look of the portal's pages", () => {
+  const theme = async (headers: Record<string, string>) => await get("/_sluice/theme", headers);
+
+  it("is told to the workspace's own pages, as it is chosen now", async () => {
+    expect(JSON.parse((await theme({ cookie })).body)).toEqual({ theme: "system" });
+    for (const chosen of ["dark", "light"] as const) {
+      await database.db.update(sessions).set({ theme: chosen }).where(eq(sessions.id, world.member.sessionId));
+      expect(JSON.parse((await theme({ cookie })).body)).toEqual({ theme: chosen });
+    }
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it("is told to nobody without access, and to no other site", async () => {
+    expect((await theme({})).status).toBe(401);
+    expect((await theme({ cookie, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" })).status).toBe(403);
+  });
+});
+
 describe("pages for workspaces that cannot be reached", () => {
   const page = () => get("/lab", { cookie, accept: "text/html" });
   const set = (change: Partial<typeof workspaces.$inferInsert>) =>

@@ -53,26 +53,6 @@ export function makeMenu({ IMainMenu }, { ICommandPalette }, { Menu }, follow, b
   };
 }
 
-/** The portal's accent in JupyterLab's own two themes (app/globals.css). Other themes stay as they are. */
-const ACCENT = `
-  body[data-jp-theme-name="JupyterLab Light"] { --jp-brand-color0: #084c5a; --jp-brand-color1: #0a6172;
-    --jp-brand-color2: #7fb8c3; --jp-brand-color3: #dcf0f3; }
-  body[data-jp-theme-name="JupyterLab Dark"] { --jp-brand-color0: #63c7d8; --jp-brand-color1: #1a8296;
-    --jp-brand-color2: #155f6e; --jp-brand-color3: #10323a; }`;
-
-export function makeTheme() {
-  return {
-    id: "sluice-gpu:theme",
-    description: "Shows JupyterLab in the portal's accent color.",
-    autoStart: true,
-    activate: () => {
-      const style = document.createElement("style");
-      style.textContent = ACCENT;
-      document.head.append(style);
-    },
-  };
-}
-
 /** Tab titles begin with the workspace's name, because several workspaces can be open at a time. */
 export function makeTabTitle(follow) {
   return {

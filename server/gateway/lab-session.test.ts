@@ -75,7 +75,8 @@ beforeEach(async () => {
   vi.stubGlobal("window", { addEventListener, removeEventListener, open: (url: string) => void opened.push(url) });
   vi.stubGlobal("fetch", async () => ({ ok: hasAccess }));
   const extension = (await import(pathToFileURL(path.resolve(FILE)).href)) as Extension;
-  const application = { IConnectionLost: "IConnectionLost", ConnectionLost: async () => void defaults++ };
+  const standard: ConnectionLost = async () => void defaults++;
+  const application = { IConnectionLost: "IConnectionLost", ConnectionLost: standard };
   const coreutils = {
     PageConfig: { getBaseUrl: () => "/" },
     URLExt: { join: (...parts: string[]) => parts.join("/") },
