@@ -104,50 +104,6 @@ test("the data scientist launches CUDA Python, watches its steps and opens Jupyt
   expect(errors).toEqual([]);
 });
 
-test("JupyterLab's launcher lists the examples of the home and opens one", async () => {
-  const { page } = first;
-  await page.keyboard.press("ControlOrMeta+Shift+L");
-  const cards = page.locator('.jp-LauncherCard[data-category="Examples"]').filter({ visible: true });
-  await expect(cards.filter({ hasText: "mandelbrot" })).toHaveCount(1);
-  await expect(cards.filter({ hasText: "kmeans-digits" })).toHaveCount(1);
-  await cards.filter({ hasText: "mandelbrot" }).click();
-  await expect(page.getByRole("tab", { name: "mandelbrot.ipynb" })).toBeVisible();
-  await expect(first.panel.locator(".jp-Cell").first()).toBeVisible();
-  await page.getByRole("tab", { name: /^Untitled\.ipynb/ }).click();
-  await first.idle();
-});
-
-test("JupyterLab takes over the portal's appearance, until the person chooses a theme in JupyterLab", async () => {
-  const { page } = first;
-  const theme = page.locator("body");
-  await page.emulateMedia({ colorScheme: "dark" });
-  await expect(theme).toHaveAttribute("data-jp-theme-name", "JupyterLab Dark");
-  const choose = async (appearance: string) => {
-    await scientist.goto("/settings");
-    const noted = scientist.waitForResponse((answer) => answer.url().endsWith("/api/v1/me"));
-    await scientist.getByLabel("Appearance").selectOption(appearance);
-    await noted;
-    await page.bringToFront();
-    // Playwright has every page believe that it is in front.
-    await page.evaluate(() => window.dispatchEvent(new Event("focus")));
-  };
-  await choose("light");
-  await expect(theme).toHaveAttribute("data-jp-theme-name", "JupyterLab Light");
-  await choose("dark");
-  await expect(theme).toHaveAttribute("data-jp-theme-name", "JupyterLab Dark");
-  await page.emulateMedia({ colorScheme: "light" });
-  await page.keyboard.press("ControlOrMeta+Shift+C");
-  await page.keyboard.type("Use Theme: JupyterLab Light");
-  await page.keyboard.press("Enter");
-  await expect(theme).toHaveAttribute("data-jp-theme-name", "JupyterLab Light");
-  await choose("system");
-  await choose("dark");
-  await page.reload();
-  await first.idle();
-  await expect(theme).toHaveAttribute("data-jp-theme-name", "JupyterLab Light");
-  await choose("system");
-});
-
 test("%gpu shows nothing attached and the team's quota", async () => {
   const text = await first.run("%gpu");
   expect(text).toContain("GPU     none attached.  Borrow one: %gpu attach 0.5");

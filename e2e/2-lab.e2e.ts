@@ -1,4 +1,4 @@
-/** The end of the portal's session in an open JupyterLab: nothing is lost, and a sign-in reconnects. */
+/** JupyterLab as a part of the portal: its examples, its look, and the end of the portal's session. */
 import { expect, type Locator, type Page } from "@playwright/test";
 import { ADMIN, ensureAdmin, launchByApi, PASSWORD, signInByApi } from "./fixtures/api.ts";
 import { test } from "./fixtures/lane.ts";
@@ -7,7 +7,7 @@ import { openLab, signIn } from "./fixtures/portal.ts";
 
 test.describe.configure({ mode: "serial" });
 
-const name = `session ${Date.now().toString(36)}`;
+const name = `lab ${Date.now().toString(36)}`;
 
 let page: Page;
 let notebook: Notebook;
@@ -25,6 +25,52 @@ test.beforeAll(async ({ browser, installation }) => {
 });
 
 test.afterAll(async () => await page.context().close());
+
+test("the launcher lists the examples of the home and opens one", async () => {
+  const lab = notebook.page;
+  await lab.keyboard.press("ControlOrMeta+Shift+L");
+  const cards = lab.locator('.jp-LauncherCard[data-category="Examples"]').filter({ visible: true });
+  await expect(cards.filter({ hasText: "kmeans-digits" })).toHaveCount(1);
+  await cards.filter({ hasText: "mandelbrot" }).click();
+  await expect(lab.getByRole("tab", { name: "mandelbrot.ipynb" })).toBeVisible();
+  await expect(notebook.panel.locator(".jp-Cell").first()).toBeVisible();
+  await lab.getByRole("tab", { name: "Untitled.ipynb" }).click();
+  await notebook.idle();
+});
+
+test("JupyterLab has the portal's appearance, until the person chooses a theme in JupyterLab", async () => {
+  const lab = notebook.page;
+  const body = lab.locator("body");
+  const has = async (theme: string) => await expect(body).toHaveAttribute("data-jp-theme-name", theme);
+  const choose = async (appearance: string) => {
+    await page.goto("/settings");
+    const noted = page.waitForResponse((answer) => answer.url().endsWith("/api/v1/me"));
+    await page.getByLabel("Appearance").selectOption(appearance);
+    await noted;
+    await lab.bringToFront();
+    // Playwright has every page believe that it is in front.
+    await lab.evaluate(() => window.dispatchEvent(new Event("focus")));
+  };
+  await has("JupyterLab Light");
+  await lab.emulateMedia({ colorScheme: "dark" });
+  await has("JupyterLab Dark");
+  await choose("light");
+  await has("JupyterLab Light");
+  await choose("dark");
+  await has("JupyterLab Dark");
+  await lab.reload();
+  await notebook.idle();
+  await has("JupyterLab Dark");
+  await lab.keyboard.press("ControlOrMeta+Shift+C");
+  await lab.keyboard.type("Use Theme: JupyterLab Light");
+  await lab.keyboard.press("Enter");
+  await has("JupyterLab Light");
+  await choose("system");
+  await choose("dark");
+  await lab.reload();
+  await notebook.idle();
+  await has("JupyterLab Light");
+});
 
 /** Signs out in the portal's tab; gives the dialog that JupyterLab shows then. */
 async function signOut(): Promise<Locator> {
