@@ -4,5 +4,8 @@
 export const HANDOVER_PATH = "/_sluice/open";
 /** Answers everybody with 204: whether this browser reaches the hostname at all. */
 export const REACH_PATH = "/_sluice/reach";
-/** The look of the portal's pages in this browser, `{ theme }`, for JupyterLab. */
-export const THEME_PATH = "/_sluice/theme";
+/**
+ * What this browser may do here and how the portal looks in it, for JupyterLab: `{ refusal, theme }`. `refusal` is a
+ * sentence for a viewer, null for who may work.
+ */
+export const ACCESS_PATH = "/_sluice/access";

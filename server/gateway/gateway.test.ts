@@ -572,20 +572,20 @@ describe("a session of the gateway", () => {
 });
 
 describe("the look of the portal's pages", () => {
-  const theme = async (headers: Record<string, string>) => await get("/_sluice/theme", headers);
+  const access = async (headers: Record<string, string>) => await get("/_sluice/access", headers);
 
   it("is told to the workspace's own pages, as it is chosen now", async () => {
-    expect(JSON.parse((await theme({ cookie })).body)).toEqual({ theme: "system" });
+    expect(JSON.parse((await access({ cookie })).body)).toEqual({ refusal: null, theme: "system" });
     for (const chosen of ["dark", "light"] as const) {
       await database.db.update(sessions).set({ theme: chosen }).where(eq(sessions.id, world.member.sessionId));
-      expect(JSON.parse((await theme({ cookie })).body)).toEqual({ theme: chosen });
+      expect(JSON.parse((await access({ cookie })).body)).toEqual({ refusal: null, theme: chosen });
     }
     expect(upstream.seen).toEqual([]);
   });
 
   it("is told to nobody without access, and to no other site", async () => {
-    expect((await theme({})).status).toBe(401);
-    expect((await theme({ cookie, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" })).status).toBe(403);
+    expect((await access({})).status).toBe(401);
+    expect((await access({ cookie, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" })).status).toBe(403);
   });
 });
 

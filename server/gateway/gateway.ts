@@ -8,7 +8,7 @@ import type { Duplex } from "node:stream";
 import { eq } from "drizzle-orm";
 import { createProxyServer, type ProxyServer } from "http-proxy-3";
 import { systemContext } from "#server/context.ts";
-import { HANDOVER_PATH, REACH_PATH, THEME_PATH } from "#server/contracts/gateway-paths.ts";
+import { ACCESS_PATH, HANDOVER_PATH, REACH_PATH } from "#server/contracts/gateway-paths.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -35,7 +35,7 @@ const DATABASE_TIMEOUT_MS = 4_000;
 /** Where to sign in again. JupyterLab's extension reads it (native/python/data/share/jupyter/labextensions). */
 const SIGN_IN_HEADER = "x-sluice-sign-in";
 /** On the hostname of a workspace. */
-const OWN_PATHS = new Set([HANDOVER_PATH, REACH_PATH, THEME_PATH]);
+const OWN_PATHS = new Set([ACCESS_PATH, HANDOVER_PATH, REACH_PATH]);
 
 export type GatewayOptions = GatewayAddress & { portalUrl: string; listen: string; port: number; log: Logger };
 
@@ -119,7 +119,7 @@ class Handler {
       if (isOwn && !(await endsWithoutBody(request, response))) return;
       if (workspaceId === undefined) return this.#withoutWorkspace(target, response);
       if (path === REACH_PATH) return void response.writeHead(204, problemHeaders).end();
-      if (path === THEME_PATH) return await this.#theme(request, response, workspaceId);
+      if (path === ACCESS_PATH) return await this.#access(request, response, workspaceId);
       if (isOwn) return await this.#enter(request, response, workspaceId);
       const found = await this.#admit(request, workspaceId, "http");
       if ("problem" in found) return answerProblem(request, response, found.problem);
@@ -209,12 +209,13 @@ class Handler {
     response.end();
   }
 
-  async #theme(request: IncomingMessage, response: ServerResponse, workspaceId: string): Promise<void> {
+  async #access(request: IncomingMessage, response: ServerResponse, workspaceId: string): Promise<void> {
     checkOrigin(request, originOf(workspaceId, this.#options), "http");
     const secrets = secretsFrom(request.headers.cookie, this.#secure);
-    const { theme } = await inTime(admit(this.#database.db, workspaceId, secrets));
+    const admission = await inTime(admit(this.#database.db, workspaceId, secrets));
+    const refusal = admission.mayWork ? null : onlyLooking(admission).message;
     response.writeHead(200, { ...problemHeaders, "content-type": "application/json" });
-    response.end(JSON.stringify({ theme }));
+    response.end(JSON.stringify({ refusal, theme: admission.theme }));
   }
 
   #withoutWorkspace(target: string, response: ServerResponse): void {

@@ -24,7 +24,7 @@ let redraw: (name: string) => void;
 
 beforeAll(async () => {
   Object.defineProperty(document, "currentScript", { value: { src: FILE }, configurable: true });
-  vi.stubGlobal("fetch", async () => Response.json({ theme: "light" }));
+  vi.stubGlobal("fetch", async () => Response.json({ refusal: null, theme: "light" }));
   await import(FILE);
 });
 

@@ -10,7 +10,7 @@ const SOON_MS = 30_000;
 
 type ConnectionLost = (manager: unknown, error: unknown, translator?: unknown) => Promise<void>;
 type Plugin = { provides: string; activate: (app: unknown) => ConnectionLost };
-type Extension = { makeConnectionLost: (application: unknown, apputils: unknown, coreutils: unknown) => Plugin };
+type Extension = { makeConnectionLost: (application: unknown, apputils: unknown) => Plugin };
 
 class Dialog {
   static readonly cancelButton = () => ({ accept: false });
@@ -73,14 +73,13 @@ beforeEach(async () => {
   };
   vi.stubGlobal("document", document);
   vi.stubGlobal("window", { addEventListener, removeEventListener, open: (url: string) => void opened.push(url) });
-  vi.stubGlobal("fetch", async () => ({ ok: hasAccess }));
+  vi.stubGlobal("fetch", async (address: string) => {
+    expect(address).toBe("/_sluice/access");
+    return Response.json({ refusal: null, theme: "system" }, { status: hasAccess ? 200 : 401 });
+  });
   const extension = (await import(pathToFileURL(path.resolve(FILE)).href)) as Extension;
   const standard: ConnectionLost = async () => void defaults++;
   const application = { IConnectionLost: "IConnectionLost", ConnectionLost: standard };
-  const coreutils = {
-    PageConfig: { getBaseUrl: () => "/" },
-    URLExt: { join: (...parts: string[]) => parts.join("/") },
-  };
   const widgets = [
     { sessionContext: { session: { kernel: connection("notebook", "disconnected") } } },
     { context: { sessionContext: { session: { kernel: connection("file", "connecting") } } } },
@@ -89,7 +88,7 @@ beforeEach(async () => {
     { sessionContext: { session: null } },
     { content: {} },
   ];
-  const plugin = extension.makeConnectionLost(application, { Dialog }, coreutils);
+  const plugin = extension.makeConnectionLost(application, { Dialog });
   expect(plugin.provides).toBe("IConnectionLost");
   lost = plugin.activate({ shell: { widgets: () => widgets } });
 });

@@ -5,11 +5,15 @@ import { pathToFileURL } from "node:url";
 import { DefaultSchemaValidator, type ISettingRegistry, SettingRegistry } from "@jupyterlab/settingregistry";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-const FILE = "native/python/data/share/jupyter/labextensions/sluice-gpu/static/theme.js";
+const FOLDER = path.resolve("native/python/data/share/jupyter/labextensions/sluice-gpu/static");
 const SETTINGS = "@jupyterlab/apputils-extension:themes";
 
 type Plugin = { activate: (app: unknown, registry: ISettingRegistry) => void };
-type Extension = { makeTheme: (settingregistry: unknown) => Promise<Plugin> };
+type Access = { theme: string };
+type ReadAccess = (last?: Access) => Promise<Access>;
+type Theme = { makeTheme: (settingregistry: unknown, access: Access, readAccess: ReadAccess) => Plugin };
+
+const module = async <T>(name: string) => (await import(pathToFileURL(path.join(FOLDER, name)).href)) as T;
 
 let portal: string | undefined;
 let systemIsDark: boolean;
@@ -18,11 +22,13 @@ let saved: string[];
 
 /** The person's own settings, as JSON, and what JupyterLab shows then. */
 async function startLab(raw = "{}") {
-  const { makeTheme } = (await import(pathToFileURL(path.resolve(FILE)).href)) as Extension;
+  const { makeTheme } = await module<Theme>("theme.js");
+  const { readAccess } = await module<{ readAccess: ReadAccess }>("session.js");
   // A class of its own: the extension changes it for good.
   class Validator extends DefaultSchemaValidator {}
   Validator.prototype.validateData = DefaultSchemaValidator.prototype.validateData;
-  const plugin = await makeTheme({ DefaultSchemaValidator: Validator, ISettingRegistry: "ISettingRegistry" });
+  const settingregistry = { DefaultSchemaValidator: Validator, ISettingRegistry: "ISettingRegistry" };
+  const plugin = makeTheme(settingregistry, await readAccess(), readAccess);
   const properties = {
     theme: { type: "string", default: "JupyterLab Light" },
     "adaptive-theme": { type: "boolean", default: false },
@@ -57,8 +63,8 @@ beforeEach(() => {
   };
   vi.spyOn(window, "matchMedia").mockReturnValue(media as unknown as MediaQueryList);
   vi.stubGlobal("fetch", async (address: string) => {
-    expect(address).toBe("/_sluice/theme");
-    return Response.json({ theme: portal }, { status: portal === undefined ? 401 : 200 });
+    expect(address).toBe("/_sluice/access");
+    return Response.json({ refusal: null, theme: portal }, { status: portal === undefined ? 401 : 200 });
   });
 });
 

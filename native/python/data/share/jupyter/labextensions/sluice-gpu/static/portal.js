@@ -111,16 +111,15 @@ const nameOf = (path) => path.replace(/^.*\//, "").replace(/\.ipynb$/, "");
 
 /**
  * A viewer's documents are read-only and start no kernel, under a banner that says so. The gateway refuses all that a
- * viewer may not do; this shows it before it is tried. Activated before documents are opened: JupyterLab waits for it.
+ * viewer may not do; this shows it before it is tried. `refusal` is its reason, null with full access.
  */
-export function makeViewer({ PageConfig, URLExt }, { Widget }) {
+export function makeViewer({ Widget }, refusal) {
   return {
     id: "sluice-gpu:viewer",
     description: "Shows a viewer that the workspace is read-only.",
     autoStart: true,
-    activate: async (app) => {
-      const refusal = await refusalOf(URLExt.join(PageConfig.getBaseUrl(), "sluice-gpu", "status"));
-      if (refusal === undefined) return;
+    activate: (app) => {
+      if (refusal === null) return;
       const { contents } = app.serviceManager;
       const get = contents.get.bind(contents);
       contents.get = async (...asked) => locked(await get(...asked));
@@ -162,16 +161,4 @@ function lockNewCells({ cells }) {
   cells.changed.connect((_, { newValues }) => {
     for (const cell of newValues) if (cell.getMetadata("editable") !== false) cell.setMetadata("editable", false);
   });
-}
-
-/** The gateway's reason for read-only access; undefined with full access, and without an answer. */
-async function refusalOf(url) {
-  try {
-    const { status } = await fetch(url, { method: "HEAD" });
-    if (status !== 403) return undefined;
-    const answer = await (await fetch(url)).json();
-    return answer.error?.code === "forbidden" ? answer.message.replaceAll("\n", " ") : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -385,16 +385,21 @@
     const [portal, session, theme] = await Promise.all(MODULES.map((url) => import(url)));
     const names = ["statusbar", "notebook", "apputils", "coreutils", "application", "mainmenu", "launcher"];
     const more = ["@jupyterlab/ui-components", "@jupyterlab/settingregistry", "@lumino/widgets"];
-    const [statusbar, notebook, apputils, coreutils, application, mainmenu, launcher, components, settings, widgets] =
-      await Promise.all([...names.map((name) => `@jupyterlab/${name}`), ...more].map(sharedModule));
-    const follow = makeStream(coreutils);
+    const [access, ...modules] = await Promise.all([
+      session.readAccess(),
+      ...[...names.map((name) => `@jupyterlab/${name}`), ...more].map(sharedModule),
+    ]);
+    const [statusbar, notebook, apputils, coreutils, application, mainmenu, launcher, components, settings, widgets] = modules;
+    // A viewer's stream is refused.
+    const told = { text: "", detail: access.refusal, panel: null };
+    const follow = access.refusal === null ? makeStream(coreutils) : (follower) => follower(told);
     const plugins = [
-      portal.makeViewer(coreutils, widgets),
+      portal.makeViewer(widgets, access.refusal),
       makeStatus(statusbar, widgets, follow),
       makePanel(notebook, apputils, widgets, follow),
-      session.makeConnectionLost(application, apputils, coreutils),
+      session.makeConnectionLost(application, apputils),
       portal.makeMenu(mainmenu, apputils, widgets, follow, BORROW),
-      await theme.makeTheme(settings),
+      theme.makeTheme(settings, access, session.readAccess),
       portal.makeTabTitle(follow),
       portal.makeExamples(launcher, components),
     ];

@@ -1,5 +1,6 @@
 /**
- * The end of the portal's session in JupyterLab: a dialog leads to the sign-in, and open notebooks reconnect afterwards.
+ * The portal's session in JupyterLab: what it allows, and its end, when a dialog leads to the sign-in and open notebooks
+ * reconnect afterwards.
  */
 
 /** How often an open tab asks whether the person has signed in again. */
@@ -8,9 +9,23 @@ const ASK_MS = 10_000;
 const DIALOG_PAUSE_MS = 600_000;
 /** The gateway's header with the address to sign in: server/gateway/gateway.ts. */
 const SIGN_IN_HEADER = "x-sluice-sign-in";
+/** The gateway's address: server/contracts/gateway-paths.ts. */
+const ACCESS_PATH = "/_sluice/access";
+/** JupyterLab waits for the first answer. */
+const ACCESS_LIMIT_MS = 10_000;
+
+/** What the gateway allows and how the portal looks; `last` without an answer, as after the end of the session. */
+export async function readAccess(last = { refusal: null, theme: "system" }) {
+  try {
+    const answer = await fetch(ACCESS_PATH, { signal: AbortSignal.timeout(ACCESS_LIMIT_MS) });
+    return answer.ok ? await answer.json() : last;
+  } catch {
+    return last;
+  }
+}
 
 /** JupyterLab's dialog for a lost connection. A session that has ended has one of its own, with the way to sign in. */
-export function makeConnectionLost({ IConnectionLost, ConnectionLost }, { Dialog }, { PageConfig, URLExt }) {
+export function makeConnectionLost({ IConnectionLost, ConnectionLost }, { Dialog }) {
   return {
     id: "sluice-gpu:connection-lost",
     description: "Says when the session has ended, where to sign in, and reconnects afterwards.",
@@ -23,20 +38,12 @@ export function makeConnectionLost({ IConnectionLost, ConnectionLost }, { Dialog
       /** Closes the dialog that is open. */
       let close = () => undefined;
 
-      const hasAccess = async () => {
-        try {
-          return (await fetch(URLExt.join(PageConfig.getBaseUrl(), "api", "me"))).ok;
-        } catch {
-          return false;
-        }
-      };
-
       /** Asks when the person comes back to this tab, and now and then for a sign-in beside it. */
       const waitForSignIn = (manager) => {
         if (isWaiting) return;
         isWaiting = true;
         const ask = async () => {
-          if (document.visibilityState === "hidden" || !(await hasAccess()) || !isWaiting) return;
+          if (document.visibilityState === "hidden" || (await readAccess(null)) === null || !isWaiting) return;
           isWaiting = false;
           clearInterval(timer);
           window.removeEventListener("focus", ask);

@@ -4,11 +4,6 @@
  */
 
 const SETTINGS = "@jupyterlab/apputils-extension:themes";
-/** The gateway's address: server/contracts/gateway-paths.ts. */
-const THEME_PATH = "/_sluice/theme";
-/** JupyterLab waits for the first answer. */
-const LIMIT_MS = 2_000;
-
 /** The portal's accent in JupyterLab's own two themes (app/globals.css). Other themes stay as they are. */
 const ACCENT = `
   body[data-jp-theme-name="JupyterLab Light"] { --jp-brand-color0: #084c5a; --jp-brand-color1: #0a6172;
@@ -16,24 +11,14 @@ const ACCENT = `
   body[data-jp-theme-name="JupyterLab Dark"] { --jp-brand-color0: #63c7d8; --jp-brand-color1: #1a8296;
     --jp-brand-color2: #155f6e; --jp-brand-color3: #10323a; }`;
 
-/** The portal's choice, `last` when the gateway gives no answer, as after the end of the session. */
-async function choice(last) {
-  try {
-    const answer = await fetch(THEME_PATH, { signal: AbortSignal.timeout(LIMIT_MS) });
-    return answer.ok ? (await answer.json()).theme : last;
-  } catch {
-    return last;
-  }
-}
-
 /**
- * Makes the portal's look the default in JupyterLab's settings. It settles before JupyterLab reads them, so that no
- * other theme is shown first. Writing the setting instead would make it the person's own choice.
+ * Makes the portal's look the default in JupyterLab's settings, before JupyterLab reads them, so that no other theme is
+ * shown first. Writing the setting instead would make it the person's own choice. `access` is the gateway's answer that
+ * `readAccess` asks for again.
  */
-export async function makeTheme({ DefaultSchemaValidator, ISettingRegistry }) {
+export function makeTheme({ DefaultSchemaValidator, ISettingRegistry }, access, readAccess) {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  let chosen = await choice("system");
-  const wanted = () => (chosen === "dark" || (chosen === "system" && dark.matches) ? "JupyterLab Dark" : "JupyterLab Light");
+  const isDark = () => access.theme === "dark" || (access.theme === "system" && dark.matches);
 
   const { prototype } = DefaultSchemaValidator;
   const validate = prototype.validateData;
@@ -41,7 +26,7 @@ export async function makeTheme({ DefaultSchemaValidator, ISettingRegistry }) {
     const errors = validate.call(this, plugin, populate);
     if (errors === null && plugin.id === SETTINGS) {
       const { user, composite } = plugin.data;
-      if (user.theme === undefined && !user["adaptive-theme"]) composite.theme = wanted();
+      if (user.theme === undefined && !user["adaptive-theme"]) composite.theme = `JupyterLab ${isDark() ? "Dark" : "Light"}`;
     }
     return errors;
   };
@@ -55,16 +40,16 @@ export async function makeTheme({ DefaultSchemaValidator, ISettingRegistry }) {
       const style = document.createElement("style");
       style.textContent = ACCENT;
       document.head.append(style);
-      // True: the settings are validated again, and whoever shows them is told.
+      // `true` validates the settings again and tells every listener.
       const apply = () => void registry.load(SETTINGS, true).catch(() => undefined);
       const ask = async () => {
         if (document.visibilityState === "hidden") return;
-        const before = chosen;
-        chosen = await choice(before);
-        if (chosen !== before) apply();
+        const before = access.theme;
+        access = await readAccess(access);
+        if (access.theme !== before) apply();
       };
       dark.addEventListener("change", apply);
-      // Whoever chooses another look does so in another tab.
+      // The person chooses another look in another tab.
       window.addEventListener("focus", ask);
       document.addEventListener("visibilitychange", ask);
     },
