@@ -126,7 +126,8 @@ export function makeViewer({ Widget }, refusal) {
       const { docRegistry } = app;
       docRegistry.addWidgetExtension("Notebook", { createNew: (_, { model }) => lockNewCells(model) });
       docRegistry.addWidgetExtension("Editor", {
-        createNew: ({ content }) => content.editor.setOption("readOnly", true),
+        // JupyterLab sets the options of a new editor from the person's settings, which is over when the file is read.
+        createNew: ({ content }, { ready }) => void ready.then(() => content.editor.setOption("readOnly", true)),
       });
       const preference = docRegistry.getKernelPreference.bind(docRegistry);
       docRegistry.getKernelPreference = (...asked) => {
