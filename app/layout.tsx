@@ -4,9 +4,9 @@ import { GeistSans } from "geist/font/sans";
 import type { Metadata, Viewport } from "next";
 import { cookies } from "next/headers";
 import type { ReactNode } from "react";
-import { readTheme, themeCookie } from "#components/shell/theme.ts";
 import { TimeZoneProvider } from "#components/time-zone/time-zone-context.tsx";
 import { ToastProvider } from "#components/ui/toast.tsx";
+import { readTheme, themeCookie } from "#server/contracts/theme.ts";
 import { timeZoneChoice } from "./page-time-zone.ts";
 
 export const metadata: Metadata = {

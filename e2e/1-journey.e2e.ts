@@ -10,7 +10,7 @@ import { ApiNotebook, launchByApi, PASSWORD, signInByApi } from "./fixtures/api.
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
-import { acceptInvitation, inviteMember, launchWorkspace, openLab, setUp } from "./fixtures/portal.ts";
+import { acceptInvitation, consoleErrors, inviteMember, launchWorkspace, openLab, setUp } from "./fixtures/portal.ts";
 
 test.describe.configure({ mode: "serial" });
 
@@ -96,10 +96,12 @@ test("the data scientist launches CUDA Python, watches its steps and opens Jupyt
   await scientist.goto(`${page}/log`);
   await expect(scientist.getByRole("log").getByRole("listitem").filter({ hasText: "The sandbox runs" })).toHaveCount(1);
   await scientist.goto(page);
+  const errors = consoleErrors(scientist.context());
   const lab = await openLab(scientist, "first");
   expect(new URL(lab.url()).hostname).toMatch(/^ws-[a-z2-7]{26}\.localhost$/);
   first = await Notebook.create(lab);
   notebooks.push(first);
+  expect(errors).toEqual([]);
 });
 
 test("%gpu shows nothing attached and the team's quota", async () => {

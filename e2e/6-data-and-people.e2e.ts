@@ -59,6 +59,9 @@ test("a launch link fills the form in, and a notebook reads the dataset and cann
   expect(await notebook.run(`print(open("datasets/${dataset}/pi.txt").read())`)).toContain("3.14159");
   expect(await notebook.run(`open("datasets/${dataset}/pi.txt", "w")`)).toContain("Read-only file system");
   await notebook.run(`open("found.txt", "w").write("pi is in the data")`);
+  const cell = { cell_type: "code", id: "pi", source: "pi = 3", metadata: {}, outputs: [], execution_count: null };
+  const seen = JSON.stringify({ nbformat: 4, nbformat_minor: 5, metadata: {}, cells: [cell] });
+  await notebook.run(`open("seen.ipynb", "w").write('''${seen}''')`);
   await page.bringToFront();
 });
 
@@ -101,7 +104,24 @@ test("a viewer follows the owner's link, reads the files, and can run nothing", 
   const lab = await openLab(guest, workspace);
   await expect(lab.getByText("Read-only. You are a viewer of", { exact: false })).toBeVisible();
   await lab.getByRole("listitem").filter({ hasText: "found.txt" }).dblclick();
-  await expect(lab.getByText("pi is in the data")).toBeVisible({ timeout: 60_000 });
+  const text = lab.locator(".jp-FileEditor .cm-content");
+  await expect(text).toHaveText("pi is in the data", { timeout: 60_000 });
+  await text.click();
+  await lab.keyboard.type("changed");
+  await expect(text).toHaveText("pi is in the data");
+  await lab.getByRole("listitem").filter({ hasText: "seen.ipynb" }).dblclick();
+  const lines = lab.locator(".jp-NotebookPanel .jp-CodeCell .cm-content");
+  await expect(lines).toHaveText(["pi = 3"], { timeout: 60_000 });
+  await lines.first().click();
+  await lab.keyboard.type("changed");
+  await expect(lines).toHaveText(["pi = 3"]);
+  // Command mode: a cell below, which could not be saved.
+  await lab.keyboard.press("Escape");
+  await lab.keyboard.press("b");
+  await expect(lines).toHaveCount(2);
+  await lines.last().click();
+  await lab.keyboard.type("changed");
+  await expect(lines).toHaveText(["pi = 3", ""]);
   const refused = await lab.evaluate(async () => {
     const post = (path: string) => fetch(path, { method: "POST", body: "{}" }).then(({ status }) => status);
     return await Promise.all(["/api/kernels", "/api/sessions", "/api/terminals"].map(post));

@@ -13,7 +13,7 @@ import { Nav } from "#components/shell/nav.tsx";
 import { ProfileMenu } from "#components/shell/profile-menu.tsx";
 import { SampleDataBanner } from "#components/shell/sample-data-banner.tsx";
 import { StopBanner } from "#components/shell/stop-banner.tsx";
-import { readTheme, themeCookie } from "#components/shell/theme.ts";
+import { readTheme, themeCookie } from "#server/contracts/theme.ts";
 import { treeFor } from "#components/shell/tree.ts";
 import { Link } from "#components/ui/link.tsx";
 import { env } from "#server/env.ts";

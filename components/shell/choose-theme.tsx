@@ -1,7 +1,8 @@
 "use client";
 
 import { Select } from "#components/ui/field.tsx";
-import { THEMES, type Theme } from "./theme.ts";
+import type { Theme } from "#server/contracts/theme.ts";
+import { THEMES } from "./theme.ts";
 import { useTheme } from "./use-theme.ts";
 
 /** How the pages look in this browser, as the menu under one's name has it. */

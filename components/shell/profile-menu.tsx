@@ -4,7 +4,8 @@ import { CircleUser, LogOut, Settings } from "lucide-react";
 import { signOut } from "#components/session/sign-out.ts";
 import { Link } from "#components/ui/link.tsx";
 import { Menu, MenuChoices, MenuItem, MenuLink, MenuRule } from "#components/ui/menu.tsx";
-import { THEMES, type Theme } from "./theme.ts";
+import type { Theme } from "#server/contracts/theme.ts";
+import { THEMES } from "./theme.ts";
 import { useTheme } from "./use-theme.ts";
 
 /** Who is signed in, how the pages look, and the way out. */

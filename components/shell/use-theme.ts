@@ -1,7 +1,8 @@
 "use client";
 
 import { useSyncExternalStore } from "react";
-import { type Theme, themeCookie } from "./theme.ts";
+import { api } from "#components/api.ts";
+import { type Theme, themeCookie } from "#server/contracts/theme.ts";
 
 /** What was chosen since the page was loaded; the menu and the settings show the same. */
 let chosen: Theme | undefined;
@@ -29,4 +30,6 @@ function choose(next: Theme): void {
   // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is not in every browser yet
   document.cookie = `${themeCookie}=${next}; path=/; max-age=31536000; samesite=lax`;
   for (const listener of listeners) listener();
+  // Any request notes the cookie with the session, from which open JupyterLabs read it.
+  void api("GET", "/me");
 }

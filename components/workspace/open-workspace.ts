@@ -1,5 +1,5 @@
 import { api } from "#components/api.ts";
-import { REACH_PATH } from "#server/contracts/gateway-path.ts";
+import { REACH_PATH } from "#server/contracts/gateway-paths.ts";
 import type { HandoverOutput } from "#server/contracts/workspace.ts";
 
 /**
@@ -19,7 +19,6 @@ export async function openWorkspace(id: string): Promise<string | undefined> {
   }
   const { url } = answer.data;
   try {
-    // Whether the browser finds the workspace's hostname. A refusal would show as an error in its console.
     await fetch(new URL(REACH_PATH, url), { mode: "no-cors", credentials: "omit", cache: "no-store" });
   } catch {
     tab.close();

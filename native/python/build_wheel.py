@@ -9,6 +9,7 @@ Needs nothing but the standard library. The same inputs give the same bytes. Pri
 import argparse
 import base64
 import hashlib
+import json
 import os
 import platform
 import re
@@ -121,7 +122,25 @@ def contents(native_dir, number):
         for name in sorted(names):
             path = os.path.join(folder, name)
             files[f"sluice_gpu-{number}.data/data/{os.path.relpath(path, data)}"] = (read(path), False)
-    return files
+    return named_by_content(files, f"sluice_gpu-{number}.data/data/share/jupyter/labextensions/sluice-gpu/")
+
+
+def named_by_content(files, extension):
+    """The files with those of JupyterLab's extension in a folder that is named by their content.
+
+    The server lets browsers keep what lies below `static` for a year, so a new version needs new addresses.
+    """
+    static = f"{extension}static/"
+    scripts = {path.removeprefix(static): file for path, file in sorted(files.items()) if path.startswith(static)}
+    folder = hashlib.sha256(repr(scripts).encode()).hexdigest()[:16]
+    package = json.loads(files[f"{extension}package.json"][0])
+    load = package["jupyterlab"]["_build"]["load"].removeprefix("static/")
+    package["jupyterlab"]["_build"]["load"] = f"static/{folder}/{load}"
+    return {
+        **{path: file for path, file in files.items() if not path.startswith(static)},
+        **{f"{static}{folder}/{name}": file for name, file in scripts.items()},
+        f"{extension}package.json": (json.dumps(package, indent=2).encode(), False),
+    }
 
 
 def build(native_dir, out):

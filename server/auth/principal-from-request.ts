@@ -2,7 +2,8 @@
 import { and, eq, gt, isNull, or, sql } from "drizzle-orm";
 import { loadUser } from "#server/auth/load-user.ts";
 import { anonymous, type Principal } from "#server/auth/principal.ts";
-import { sessionIdFromCookies } from "#server/auth/session-cookie.ts";
+import { readCookie, sessionIdFromCookies } from "#server/auth/session-cookie.ts";
+import { readTheme, type Theme, themeCookie } from "#server/contracts/theme.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { accessTokens, sessions } from "#server/db/schema/index.ts";
 import { hashSecret } from "#server/ids.ts";
@@ -25,19 +26,27 @@ export async function principalFromHeaders(
   const now = options.now ?? (() => new Date());
   const authorization = headers.get("authorization");
   if (authorization !== null) return await fromAccessToken(db, authorization, now());
-  const sessionId = await sessionIdFromCookies(headers.get("cookie"));
+  const cookies = headers.get("cookie");
+  const sessionId = await sessionIdFromCookies(cookies);
   if (sessionId === undefined) return anonymous;
-  return await fromSession(db, sessionId, now);
+  const theme = readCookie(cookies, themeCookie);
+  return await fromSession(db, sessionId, now, theme === undefined ? undefined : readTheme(theme));
 }
 
-/** The person of a session that lasts. */
-export async function fromSession(db: Database | Transaction, sessionId: string, now: () => Date): Promise<Principal> {
+/** The person of a session that lasts; `theme` is the look of its browser's pages. */
+export async function fromSession(
+  db: Database | Transaction,
+  sessionId: string,
+  now: () => Date,
+  theme?: Theme,
+): Promise<Principal> {
   const session = await readSession({ db, now }, sessionId);
   const user = session === undefined ? undefined : await loadUser(db, session.userId);
   if (session === undefined || user === undefined) return anonymous;
   // Once a minute is exact enough for "last used", and spares a write on every request.
-  if (now().getTime() - (session.lastSeenAt?.getTime() ?? 0) > MINUTE_MS) {
-    await db.update(sessions).set({ lastSeenAt: now() }).where(eq(sessions.id, sessionId));
+  const isSeen = now().getTime() - (session.lastSeenAt?.getTime() ?? 0) <= MINUTE_MS;
+  if (!isSeen || (theme ?? session.theme) !== session.theme) {
+    await db.update(sessions).set({ lastSeenAt: now(), theme }).where(eq(sessions.id, sessionId));
   }
   return { ...user, sessionId };
 }

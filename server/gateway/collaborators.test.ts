@@ -202,6 +202,14 @@ describe("an editor", () => {
   });
 });
 
+it("tells JupyterLab why a viewer may only look, and nothing of the kind to an editor", async () => {
+  const refusal = async () => (JSON.parse((await ask("/_sluice/access")).body) as { refusal: string | null }).refusal;
+  await comeAs("viewer");
+  expect(await refusal()).toMatch(/^You are a viewer of .*ask Max to make you an editor\.$/);
+  await comeAs("editor");
+  expect(await refusal()).toBeNull();
+});
+
 describe("what a collaborator has open ends", () => {
   it("when they are taken out: sockets at once, and the cookie opens nothing more", async () => {
     await comeAs("editor");

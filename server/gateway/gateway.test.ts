@@ -580,6 +580,24 @@ describe("a session of the gateway", () => {
   });
 });
 
+describe("the look of the portal's pages", () => {
+  const access = async (headers: Record<string, string>) => await get("/_sluice/access", headers);
+
+  it("is told to the workspace's own pages, as it is chosen now", async () => {
+    expect(JSON.parse((await access({ cookie })).body)).toEqual({ refusal: null, theme: "system" });
+    for (const chosen of ["dark", "light"] as const) {
+      await database.db.update(sessions).set({ theme: chosen }).where(eq(sessions.id, world.member.sessionId));
+      expect(JSON.parse((await access({ cookie })).body)).toEqual({ refusal: null, theme: chosen });
+    }
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it("is told to nobody without access, and to no other site", async () => {
+    expect((await access({})).status).toBe(401);
+    expect((await access({ cookie, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" })).status).toBe(403);
+  });
+});
+
 describe("pages for workspaces that cannot be reached", () => {
   const page = () => get("/lab", { cookie, accept: "text/html" });
   const set = (change: Partial<typeof workspaces.$inferInsert>) =>
@@ -621,6 +639,13 @@ describe("pages for workspaces that cannot be reached", () => {
   it("answers its own health check on any hostname that is no workspace's", async () => {
     const answer = await send(gateway.port, { host: "127.0.0.1:3002", path: "/healthz" });
     expect(answer.status).toBe(200);
+  });
+
+  it("answers everybody, from any site, whether the hostname of a workspace is reached", async () => {
+    const before = upstream.seen.length;
+    const answer = await get("/_sluice/reach", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" });
+    expect([answer.status, answer.body]).toEqual([204, ""]);
+    expect(upstream.seen).toHaveLength(before);
   });
 
   it("keeps idle connections for 95 s", async () => {

@@ -8,7 +8,7 @@ import type { Duplex } from "node:stream";
 import { eq } from "drizzle-orm";
 import { createProxyServer, type ProxyServer } from "http-proxy-3";
 import { systemContext } from "#server/context.ts";
-import { REACH_PATH } from "#server/contracts/gateway-path.ts";
+import { ACCESS_PATH, HANDOVER_PATH, REACH_PATH } from "#server/contracts/gateway-paths.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -19,7 +19,6 @@ import { addressOf, WorkspaceAgent } from "#server/jupyter/endpoint.ts";
 import { listen } from "#server/listen.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
-import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
 import { VERSION } from "#server/version.ts";
 import { within } from "#server/within.ts";
 import { Activity } from "./activity.ts";
@@ -39,6 +38,8 @@ const DATABASE_TIMEOUT_MS = 4_000;
 const BODYLESS_MS = 5_000;
 /** Where to sign in again. JupyterLab's extension reads it (native/python/data/share/jupyter/labextensions). */
 const SIGN_IN_HEADER = "x-sluice-sign-in";
+/** On the hostname of a workspace. */
+const OWN_PATHS = new Set([ACCESS_PATH, HANDOVER_PATH, REACH_PATH]);
 
 export type GatewayOptions = GatewayAddress & { portalUrl: string; listen: string; port: number; log: Logger };
 
@@ -142,14 +143,12 @@ class Handler {
     const workspaceId = workspaceOfHost(request.headers.host, this.#options);
     try {
       const target = checkTarget(request);
-      const [path] = target.split("?");
-      const isOwn = workspaceId === undefined || path === HANDOVER_PATH || path === REACH_PATH;
+      const path = target.split("?")[0] ?? "";
+      const isOwn = workspaceId === undefined || OWN_PATHS.has(path);
       if (isOwn && !(await endsWithoutBody(request, response))) return;
       if (workspaceId === undefined) return this.#withoutWorkspace(target, response);
-      if (path === REACH_PATH) {
-        response.writeHead(204, { "cache-control": "no-store" }).end();
-        return;
-      }
+      if (path === REACH_PATH) return void response.writeHead(204, problemHeaders).end();
+      if (path === ACCESS_PATH) return await this.#access(request, response, workspaceId);
       if (isOwn) return await this.#enter(request, response, workspaceId);
       const found = await this.#admit(request, workspaceId, "http");
       if ("problem" in found) return answerProblem(request, response, found.problem);
@@ -237,6 +236,15 @@ class Handler {
       "referrer-policy": "no-referrer",
     });
     response.end();
+  }
+
+  async #access(request: IncomingMessage, response: ServerResponse, workspaceId: string): Promise<void> {
+    checkOrigin(request, originOf(workspaceId, this.#options), "http");
+    const secrets = secretsFrom(request.headers.cookie, this.#secure);
+    const admission = await inTime(admit(this.#database.db, workspaceId, secrets));
+    const refusal = admission.mayWork ? null : onlyLooking(admission).message;
+    response.writeHead(200, { ...problemHeaders, "content-type": "application/json" });
+    response.end(JSON.stringify({ refusal, theme: admission.theme }));
   }
 
   #withoutWorkspace(target: string, response: ServerResponse): void {

@@ -3,6 +3,7 @@ import { and, eq, gt, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { authorize, isAllowed } from "#server/auth/authorize.ts";
 import { loadUser } from "#server/auth/load-user.ts";
 import { type Context, inTransaction } from "#server/context.ts";
+import { readTheme, type Theme } from "#server/contracts/theme.ts";
 import type { Database } from "#server/db/client.ts";
 import { gatewaySessions, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -47,6 +48,8 @@ export type Admission = {
   /** Whether it may do all that the server can, else only look (reading.ts). */
   mayWork: boolean;
   owner: { name: string };
+  /** The look of the portal's pages in this browser. */
+  theme: Theme;
   workspace: typeof workspaces.$inferSelect;
 };
 
@@ -72,7 +75,7 @@ async function admitWhere(db: Database, which: SQL | undefined): Promise<Admissi
   const [row] = await db
     .select({
       gateway: gatewaySessions,
-      portal: { expiresAt: sessions.expiresAt },
+      portal: { expiresAt: sessions.expiresAt, theme: sessions.theme },
       workspace: workspaces,
       ownerName: users.name,
       role: givenRole(sql`gateway_sessions.user_id`),
@@ -107,7 +110,13 @@ async function admitWhere(db: Database, which: SQL | undefined): Promise<Admissi
   authorize(principal, "workspace.open", resource);
   const mayWork = isAllowed(principal, "workspace.work", resource);
   await renew(db, row, now);
-  return { gatewaySessionId: row.gateway.id, mayWork, owner: { name: row.ownerName }, workspace: row.workspace };
+  return {
+    gatewaySessionId: row.gateway.id,
+    mayWork,
+    owner: { name: row.ownerName },
+    theme: readTheme(row.portal.theme),
+    workspace: row.workspace,
+  };
 }
 
 type Renewable = { gateway: typeof gatewaySessions.$inferSelect; portal: { expiresAt: Date } };

@@ -2,7 +2,7 @@ import { cookies } from "next/headers";
 import { TokenSection } from "#components/access-token/token-section.tsx";
 import { SessionSection } from "#components/session/session-section.tsx";
 import { ChooseTheme } from "#components/shell/choose-theme.tsx";
-import { readTheme, themeCookie } from "#components/shell/theme.ts";
+import { readTheme, themeCookie } from "#server/contracts/theme.ts";
 import { ChooseTimeZone } from "#components/time-zone/choose-time-zone.tsx";
 import { Card, Facts, PageHeader, Section } from "#components/ui/page.tsx";
 import { ChangePassword } from "#components/user/change-password.tsx";

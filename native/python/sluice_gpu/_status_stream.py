@@ -23,11 +23,6 @@ class StatusStream(JupyterHandler):
     """`GET sluice-gpu/status`: `{text, detail, portal, panel}` at once and whenever it changes; no broker, no `panel`."""
 
     @authenticated
-    def head(self):
-        """Answer at once, for a browser that tests its access."""
-        self.finish()
-
-    @authenticated
     async def get(self):
         """Streams until the browser leaves."""
         self.set_header("Content-Type", "text/event-stream")

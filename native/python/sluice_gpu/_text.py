@@ -592,6 +592,7 @@ def panel(status, leases, waiting=()):
             "typed": status["workspace"]["defaultAmount"],
             "milli": status["workspace"]["defaultMilli"],
         },
+        "policy": status["workspace"]["gpuPolicy"],
         "team": status["team"]["name"],
         "workspace": status["workspace"]["name"],
         "held": [_held(entry) for entry in status["leases"]],

@@ -106,6 +106,18 @@ def test_idle_time_is_told_once_a_stretch(broker, capfd):
     assert capfd.readouterr().err.count("no work for a while") == 2
 
 
+def test_each_change_of_what_is_told_reaches_the_workspaces_server(broker, monkeypatch):
+    answers, asked = broker
+    changes = []
+    monkeypatch.setattr(_notice._news, "changed", lambda: changes.append(len(asked)))
+    idle = {**QUIET, "mark": "i", "idleEndsAt": "2099-01-01T00:00:00Z"}
+    reclaim = {**QUIET, "mark": "n", "notice": {**NOTICE, "finishAt": "2099-01-01T00:00:00Z"}}
+    answers += [QUIET, idle, idle, reclaim]
+    _notice.watch("lea-1")
+    settled(asked, 5)
+    assert changes[:3] == [1, 2, 4]
+
+
 def test_nothing_is_told_after_the_end(broker, capfd):
     answers, asked = broker
     _notice.watch("lea-1")

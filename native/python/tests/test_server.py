@@ -200,24 +200,46 @@ def test_the_panels_stream_tells_what_can_be_borrowed_and_what_was(jupyter, repo
     ]
 
 
-def test_the_panel_shows_a_waiting_notebook_within_a_second(jupyter, reports, tmp_path, monkeypatch):
+def test_the_panel_shows_each_state_of_a_notebook_within_a_second(jupyter, reports, tmp_path, monkeypatch):
     from sluice_gpu import _news
 
     next_report(reports[0], lambda alive: alive == [])
     (tmp_path / "runtime").mkdir(exist_ok=True)
     monkeypatch.setenv("SLUICE_RUNTIME_DIR", str(tmp_path / "runtime"))
+    lease = {
+        **{"id": "lea-2", "gpuType": "soft", "milli": 500, "memoryBytes": 4 << 30, "deviceName": "soft-0"},
+        **{"gpuId": "gpu-1", "serverId": "gsv-1", "serverName": "local", "borrowed": True},
+        **{"grantedAt": "2026-11-22T15:00:00.000Z", "expiresAt": "2099-11-22T16:00:00.000Z"},
+    }
+    owner = {"kind": "kernel", "kernelId": "k", "label": "a.ipynb", "pid": 1, "startTime": 1}
+    used = {"owner": owner, "usedMemoryBytes": 0, "computePercent": 50.0, "idleEndsAt": None}
+    idle = {**used, "computePercent": 0.0, "idleEndsAt": "2099-11-22T15:30:00.000Z"}
+    notice = {"releaseAt": "2099-11-22T15:20:00.000Z"}
+
+    def holds(*entries):
+        # What the kernel does when an answer about its lease has changed.
+        monkeypatch.setitem(ANSWERS, "/v1/status", {**ANSWERS["/v1/status"], "leases": list(entries)})
+        _news.changed()
+
+    place = {"position": 1, "of": 1, "milli": 500, "gpuType": "soft"}
     request = urllib.request.Request(jupyter.url + "/sluice-gpu/status", headers={"Authorization": "token t"})
     with urllib.request.urlopen(request, timeout=20) as response:
         told = (json.loads(line.removeprefix(b"data: ")) for line in response if line.startswith(b"data: "))
         assert next(told)["text"] == "GPU: none"
-        for begin, text in (
-            (lambda: _news.waits({"position": 1, "of": 1, "milli": 500, "gpuType": "soft"}, "k"), "GPU: waiting, 1st of 1 for 0.5 soft"),
-            (_news.waits_no_more, "GPU: none"),
+        for begin, text, states in (
+            (lambda: _news.waits(place, "k"), "GPU: waiting, 1st of 1 for 0.5 soft", []),
+            (_news.waits_no_more, "GPU: none", []),
+            (lambda: holds({**used, "lease": lease}), "GPU: 0.5 of soft-0 on local, time limit in ", ["attached"]),
+            (lambda: holds({**idle, "lease": lease}), "GPU: 0.5 of soft-0 on local, idle, idle limit in ", ["idle"]),
+            (lambda: holds({**used, "lease": {**lease, "notice": notice}}), "GPU: 0.5 of soft-0 on local, taken back in ", ["reclaim"]),
+            (lambda: holds(), "GPU: none", []),
         ):
             began = time.monotonic()
             begin()
-            assert next(told)["text"] == text
+            shown = next(told)
             assert time.monotonic() - began < 1
+            assert shown["text"].startswith(text)
+            assert [held["state"] for held in shown["panel"]["held"]] == states
 
 
 def test_the_broker_can_ask_what_the_workspaces_processes_use(jupyter, reports):

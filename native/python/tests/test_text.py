@@ -597,7 +597,7 @@ def test_the_panel_offers_the_teams_types_and_lists_what_was_borrowed():
     assert [row["gpuType"] for row in shown["types"]] == ["soft", "h200"]
     assert [(row["mostMilli"], row["atOnceMilli"]) for row in shown["types"]] == [(4000, 750), (1000, 0)]
     assert shown["default"] == {"gpuType": "soft", "typed": "2G", "milli": 250}
-    assert (shown["workspace"], shown["held"], shown["waiting"]) == ("w", [], [])
+    assert (shown["workspace"], shown["policy"], shown["held"], shown["waiting"]) == ("w", "ask", [], [])
     entry = {
         **{"lease": LEASE, "owner": {"kind": "kernel", "kernelId": "k-2", "pid": 7, "startTime": 9}},
         **{"usedMemoryBytes": 2**30, "computePercent": 38.5, "idleEndsAt": None},

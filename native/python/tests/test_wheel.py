@@ -4,8 +4,10 @@ import base64
 import csv
 import hashlib
 import io
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -59,10 +61,32 @@ def test_the_wheel_holds_package_libraries_command_and_settings(wheel):
         f"sluice_gpu-{number}.data/scripts/sluice",
         f"sluice_gpu-{number}.data/data/etc/jupyter/jupyter_server_config.d/sluice_gpu.json",
         f"sluice_gpu-{number}.data/data/share/jupyter/labextensions/sluice-gpu/package.json",
-        f"sluice_gpu-{number}.data/data/share/jupyter/labextensions/sluice-gpu/static/remoteEntry.js",
         f"sluice_gpu-{number}.dist-info/METADATA",
     } <= names
     assert not [name for name in names if "test" in name or name.endswith(".pyc")]
+
+
+def test_each_version_of_the_labs_extension_has_addresses_of_its_own(wheel):
+    extension = f"sluice_gpu-{build_wheel.version()}.data/data/share/jupyter/labextensions/sluice-gpu/"
+
+    def load(files):
+        build = json.loads(files[f"{extension}package.json"][0])["jupyterlab"]["_build"]
+        assert f"{extension}{build['load']}" in files
+        return build["load"]
+
+    archive = zipfile.ZipFile(wheel)
+    packed = {name: (archive.read(name), False) for name in archive.namelist() if name.startswith(extension)}
+    assert re.fullmatch(r"static/[0-9a-f]{16}/remoteEntry\.js", load(packed))
+    # It imports the others from its own folder.
+    assert {path.rpartition("/")[0] for path in packed if "/static/" in path} == {f"{extension}{load(packed)}".rpartition("/")[0]}
+    source = {
+        **{f"{extension}static/{name}": (name.encode(), False) for name in ("remoteEntry.js", "portal.js")},
+        f"{extension}package.json": (b'{"jupyterlab": {"_build": {"load": "static/remoteEntry.js"}}}', False),
+    }
+    before = load(build_wheel.named_by_content(source, extension))
+    assert load(build_wheel.named_by_content(source, extension)) == before
+    changed = {**source, f"{extension}static/portal.js": (b"changed", False)}
+    assert load(build_wheel.named_by_content(changed, extension)) != before
 
 
 def test_the_record_names_every_file_with_its_hash(wheel):

@@ -1,5 +1,6 @@
 import { boolean, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import type { TokenScope } from "#server/contracts/access-token.ts";
+import type { Theme } from "#server/contracts/theme.ts";
 import { createdAt, id, instant } from "./columns.ts";
 
 /** People. A person signs in with a password of their own, or through an OIDC provider, or both. */
@@ -40,6 +41,8 @@ export const sessions = pgTable(
     address: text("address"),
     /** Last use, exact to the minute. */
     lastSeenAt: instant("last_seen_at"),
+    /** The look of its browser's pages, which JupyterLab takes over; null until the person chooses one. */
+    theme: text("theme").$type<Theme>(),
     /** Set when an admin opened this session for the sample user. */
     openedBy: text("opened_by").references(() => users.id),
   },

@@ -254,6 +254,19 @@ describe("a session", () => {
     expect(await mine()).toEqual([[person.sessionId, true]]);
   });
 
+  it("notes the look that its browser shows, which a request without the cookie leaves as it is", async () => {
+    const person = await makePerson(test.db, { name: "Ola" });
+    const noted = async (more: string) => {
+      await principal(`${person.cookie}${more}`);
+      return (await readSession(world.system, person.sessionId))?.theme;
+    };
+    expect(await noted("")).toBeNull();
+    expect(await noted("; sluice-theme=dark")).toBe("dark");
+    expect(await noted("")).toBe("dark");
+    expect(await noted("; sluice-theme=light")).toBe("light");
+    expect(await noted("; sluice-theme=%00")).toBe("system");
+  });
+
   it("ends by itself after a week", async () => {
     const now = () => new Date(Date.now() + 8 * 86_400_000);
     const headers = new Headers({ cookie: world.member.cookie });

@@ -1,5 +1,6 @@
 import { createCode } from "#server/auth/one-time-code.ts";
 import { audit, type Context, inTransaction } from "#server/context.ts";
+import { HANDOVER_PATH } from "#server/contracts/gateway-paths.ts";
 import { type HandoverOutput, type WorkspaceInput, workspaceInput } from "#server/contracts/workspace.ts";
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -8,9 +9,6 @@ import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 
 const HANDOVER_SECONDS = 60;
-
-/** Where the gateway takes the code, on the workspace's own hostname. */
-export const HANDOVER_PATH = "/_sluice/open";
 
 /** A way into the running workspace for this browser session: a one-time code on the workspace's hostname. */
 export async function handover(ctx: Context, raw: WorkspaceInput): Promise<HandoverOutput> {

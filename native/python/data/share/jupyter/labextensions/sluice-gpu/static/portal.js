@@ -53,26 +53,6 @@ export function makeMenu({ IMainMenu }, { ICommandPalette }, { Menu }, follow, b
   };
 }
 
-/** The portal's accent in JupyterLab's own two themes (app/globals.css). Other themes stay as they are. */
-const ACCENT = `
-  body[data-jp-theme-name="JupyterLab Light"] { --jp-brand-color0: #084c5a; --jp-brand-color1: #0a6172;
-    --jp-brand-color2: #7fb8c3; --jp-brand-color3: #dcf0f3; }
-  body[data-jp-theme-name="JupyterLab Dark"] { --jp-brand-color0: #63c7d8; --jp-brand-color1: #1a8296;
-    --jp-brand-color2: #155f6e; --jp-brand-color3: #10323a; }`;
-
-export function makeTheme() {
-  return {
-    id: "sluice-gpu:theme",
-    description: "Shows JupyterLab in the portal's accent color.",
-    autoStart: true,
-    activate: () => {
-      const style = document.createElement("style");
-      style.textContent = ACCENT;
-      document.head.append(style);
-    },
-  };
-}
-
 /** Tab titles begin with the workspace's name, because several workspaces can be open at a time. */
 export function makeTabTitle(follow) {
   return {
@@ -111,15 +91,18 @@ export function makeExamples({ ILauncher }, { notebookIcon }) {
         icon: notebookIcon,
         execute: ({ path }) => app.commands.execute("docmanager:open", { path }),
       });
+      const { contents } = app.serviceManager;
+      const list = async () => {
+        // To ask for a folder that does not exist leaves an error in the browser's console.
+        const home = await contents.get("");
+        if (!home.content.some(({ name, type }) => name === "examples" && type === "directory")) return;
+        const { content } = await contents.get("examples");
+        const paths = content.filter(({ type }) => type === "notebook").map(({ path }) => path);
+        for (const [rank, path] of paths.sort().entries())
+          launcher.add({ command: OPEN_EXAMPLE, args: { path }, category: "Examples", rank });
+      };
       // Not awaited: JupyterLab can start without the examples.
-      void app.serviceManager.contents.get("examples").then(
-        ({ content }) => {
-          const paths = content.filter(({ type }) => type === "notebook").map(({ path }) => path);
-          for (const [rank, path] of paths.sort().entries())
-            launcher.add({ command: OPEN_EXAMPLE, args: { path }, category: "Examples", rank });
-        },
-        () => undefined,
-      );
+      void list().catch(() => undefined);
     },
   };
 }
@@ -128,20 +111,24 @@ const nameOf = (path) => path.replace(/^.*\//, "").replace(/\.ipynb$/, "");
 
 /**
  * A viewer's documents are read-only and start no kernel, under a banner that says so. The gateway refuses all that a
- * viewer may not do; this shows it before it is tried. Activated before documents are opened: JupyterLab waits for it.
+ * viewer may not do; this shows it before it is tried. `refusal` is its reason, null with full access.
  */
-export function makeViewer({ PageConfig, URLExt }, { Widget }) {
+export function makeViewer({ Widget }, refusal) {
   return {
     id: "sluice-gpu:viewer",
     description: "Shows a viewer that the workspace is read-only.",
     autoStart: true,
-    activate: async (app) => {
-      const refusal = await refusalOf(URLExt.join(PageConfig.getBaseUrl(), "sluice-gpu", "status"));
-      if (refusal === undefined) return;
+    activate: (app) => {
+      if (refusal === null) return;
       const { contents } = app.serviceManager;
       const get = contents.get.bind(contents);
-      contents.get = async (...asked) => ({ ...(await get(...asked)), writable: false });
+      contents.get = async (...asked) => locked(await get(...asked));
       const { docRegistry } = app;
+      docRegistry.addWidgetExtension("Notebook", { createNew: (_, { model }) => lockNewCells(model) });
+      docRegistry.addWidgetExtension("Editor", {
+        // JupyterLab sets the options of a new editor from the person's settings, which is over when the file is read.
+        createNew: ({ content }, { ready }) => void ready.then(() => content.editor.setOption("readOnly", true)),
+      });
       const preference = docRegistry.getKernelPreference.bind(docRegistry);
       docRegistry.getKernelPreference = (...asked) => {
         const found = preference(...asked);
@@ -162,14 +149,17 @@ export function makeViewer({ PageConfig, URLExt }, { Widget }) {
   };
 }
 
-/** The gateway's reason for read-only access; undefined with full access, and without an answer. */
-async function refusalOf(url) {
-  try {
-    const { status } = await fetch(url, { method: "HEAD" });
-    if (status !== 403) return undefined;
-    const answer = await (await fetch(url)).json();
-    return answer.error?.code === "forbidden" ? answer.message.replaceAll("\n", " ") : undefined;
-  } catch {
-    return undefined;
+/** A document as it is read, with cells that cannot be edited or deleted. */
+function locked(file) {
+  if (file.type === "notebook" && file.content) {
+    for (const cell of file.content.cells) Object.assign(cell.metadata, { editable: false, deletable: false });
   }
+  return { ...file, writable: false };
+}
+
+/** Cells that are added could not be saved. */
+function lockNewCells({ cells }) {
+  cells.changed.connect((_, { newValues }) => {
+    for (const cell of newValues) if (cell.getMetadata("editable") !== false) cell.setMetadata("editable", false);
+  });
 }

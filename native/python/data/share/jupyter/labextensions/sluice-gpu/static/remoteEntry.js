@@ -1,18 +1,16 @@
 /**
  * JupyterLab's status bar shows what this workspace has borrowed; a panel at the right borrows and gives back for the
- * notebook in front, says why it waits, and lists what was borrowed before. A dialog says when the portal's session has
- * ended. What belongs to the portal is in portal.js. Written by hand as the module-federation
- * container that JupyterLab loads, so that the wheel needs no JavaScript build: `init` receives the shared modules,
- * `get` gives the plugins.
+ * notebook in front, says why it waits, and lists what was borrowed before. What belongs to the portal is in portal.js,
+ * the end of its session in session.js, its look in theme.js. Written by hand as the module-federation container that
+ * JupyterLab loads, so that the wheel needs no JavaScript build: `init` receives the shared modules, `get` gives the
+ * plugins.
  */
 (() => {
   const PANEL = "sluice-gpu-panel";
   const STREAM_RETRY_MS = 15_000;
-  /** A closed dialog is not shown again for this time, though JupyterLab goes on asking its server. */
-  const DIALOG_PAUSE_MS = 600_000;
   const BORROW = "sluice-gpu:open";
-  /** Beside this file. `currentScript` is set only while this script runs. */
-  const PORTAL = new URL("portal.js", document.currentScript.src).href;
+  /** Modules beside this file. `currentScript` is set only while this script runs. */
+  const MODULES = ["portal.js", "session.js", "theme.js"].map((name) => new URL(name, document.currentScript.src).href);
   let shared;
 
   /** The one version of a module that JupyterLab itself has loaded: tokens compare by identity. */
@@ -64,35 +62,6 @@
           item.node.textContent = text;
           item.node.title = detail;
         });
-      },
-    };
-  }
-
-  /** JupyterLab's dialog for a lost connection. A session that has ended has one of its own, with the way to sign in. */
-  function makeConnectionLost({ IConnectionLost, ConnectionLost }, { Dialog, showDialog }) {
-    let pausedUntil = 0;
-    return {
-      id: "sluice-gpu:connection-lost",
-      description: "Says when the session has ended, and where to sign in.",
-      autoStart: true,
-      // JupyterLab registers extensions after its own plugins: of two for one token the last one counts.
-      provides: IConnectionLost,
-      activate: () => async (manager, error, translator) => {
-        // The gateway's: server/gateway/gateway.ts.
-        const signIn = error.response?.headers.get("x-sluice-sign-in");
-        if (!signIn) return await ConnectionLost(manager, error, translator);
-        if (Date.now() < pausedUntil) return;
-        pausedUntil = Number.POSITIVE_INFINITY;
-        const { button } = await showDialog({
-          title: "Session expired",
-          body: "Sign in to reconnect. Your notebooks stay open here, and their kernels keep running.",
-          buttons: [Dialog.cancelButton({ label: "Close" }), Dialog.okButton({ label: "Sign in" })],
-        });
-        pausedUntil = Date.now() + DIALOG_PAUSE_MS;
-        if (!button.accept) return;
-        window.open(signIn, "_blank", "noopener");
-        // Back from the portal: ask at once, not at the next of ever rarer attempts.
-        window.addEventListener("focus", () => void manager.sessions.refreshRunning().catch(() => undefined), { once: true });
       },
     };
   }
@@ -187,8 +156,9 @@
         this.history,
       );
       tracker.currentChanged.connect(() => {
+        const context = tracker.currentWidget?.sessionContext;
         // Connecting the same function twice has no effect.
-        tracker.currentWidget?.sessionContext.kernelChanged.connect(this.redraw);
+        for (const name of ["kernelChanged", "statusChanged", "connectionStatusChanged"]) context?.[name].connect(this.redraw);
         this.draw();
       });
       this.draw();
@@ -213,7 +183,7 @@
         const now = this.types();
         const chosen = this.type.value;
         this.type.replaceChildren(...now.map(({ gpuType }) => element("option", { value: gpuType }, gpuType)));
-        if (now.some(({ gpuType }) => gpuType === chosen)) this.type.value = chosen;
+        this.type.value = now.some(({ gpuType }) => gpuType === chosen) ? chosen : (now[0]?.gpuType ?? "");
         this.drawSlider();
       }
       this.draw();
@@ -282,19 +252,27 @@
       const held = panel?.held ?? [];
       const owns = held.some(({ kernelId, isWorkspaces }) => isWorkspaces || kernelId === id);
       const waits = (panel?.waiting ?? []).some(({ kernelId }) => kernelId === id);
-      const able = id !== undefined && panel != null && this.running === undefined;
+      const kernel = this.kernel();
+      // A dead kernel runs nothing, and what is sent to a disconnected one waits without an end.
+      const answers = kernel !== undefined && kernel.status !== "dead" && kernel.connectionStatus === "connected";
+      const able = answers && panel != null && this.running === undefined;
+      const mayBorrow = panel?.policy !== "never";
       this.state.textContent = this.told?.detail || "Connecting to the workspace's server.";
-      this.buttons.attach.disabled = !able || owns || waits || this.amounts().length === 0;
+      this.buttons.attach.disabled = !able || owns || waits || !mayBorrow || this.amounts().length === 0;
       this.buttons.detach.disabled = !able || !owns;
       this.buttons.extend.disabled = !able || !owns;
       this.buttons.why.disabled = !able || waits || !this.waited.has(id);
-      this.buttons.leave.disabled = id === undefined || !waits;
+      this.buttons.leave.disabled = !answers || !waits;
       this.hint.textContent =
         this.tracker.currentWidget === null
           ? "Open a notebook to borrow a GPU for it."
           : id === undefined
             ? "This notebook has no kernel. Start one to borrow a GPU."
-            : "";
+            : !answers
+              ? "This notebook's kernel does not answer. Reconnect or restart it to borrow a GPU."
+              : mayBorrow
+                ? ""
+                : "This workspace's GPU policy is never. The portal changes it under Settings of the workspace.";
       this.gauges.replaceChildren(...held.map(gauges));
       this.drawAmount();
       const rows = this.told?.panel?.history ?? [];
@@ -404,19 +382,24 @@
 
   async function get(module) {
     if (module !== "./extension") throw new Error(`sluice-gpu has no module ${module}`);
-    const names = ["statusbar", "notebook", "apputils", "coreutils", "application", "mainmenu", "launcher", "ui-components"];
-    const [portal, statusbar, notebook, apputils, coreutils, application, mainmenu, launcher, components, widgets] = await Promise.all([
-      import(PORTAL),
-      ...[...names.map((name) => `@jupyterlab/${name}`), "@lumino/widgets"].map(sharedModule),
+    const [portal, session, theme] = await Promise.all(MODULES.map((url) => import(url)));
+    const names = ["statusbar", "notebook", "apputils", "coreutils", "application", "mainmenu", "launcher"];
+    const more = ["@jupyterlab/ui-components", "@jupyterlab/settingregistry", "@lumino/widgets"];
+    const [access, ...modules] = await Promise.all([
+      session.readAccess(),
+      ...[...names.map((name) => `@jupyterlab/${name}`), ...more].map(sharedModule),
     ]);
-    const follow = makeStream(coreutils);
+    const [statusbar, notebook, apputils, coreutils, application, mainmenu, launcher, components, settings, widgets] = modules;
+    // A viewer's stream is refused.
+    const told = { text: "", detail: access.refusal, panel: null };
+    const follow = access.refusal === null ? makeStream(coreutils) : (follower) => follower(told);
     const plugins = [
-      portal.makeViewer(coreutils, widgets),
+      portal.makeViewer(widgets, access.refusal),
       makeStatus(statusbar, widgets, follow),
       makePanel(notebook, apputils, widgets, follow),
-      makeConnectionLost(application, apputils),
+      session.makeConnectionLost(application, apputils),
       portal.makeMenu(mainmenu, apputils, widgets, follow, BORROW),
-      portal.makeTheme(),
+      theme.makeTheme(settings, access, session.readAccess),
       portal.makeTabTitle(follow),
       portal.makeExamples(launcher, components),
     ];
