@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { eq } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { REACH_PATH } from "#server/contracts/gateway-path.ts";
+import { REACH_PATH } from "#server/contracts/gateway-paths.ts";
 import { gatewaySessions, memberships, oneTimeCodes, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { sendChunks } from "#server/http/testing.ts";
@@ -639,13 +639,6 @@ describe("pages for workspaces that cannot be reached", () => {
   it("answers its own health check on any hostname that is no workspace's", async () => {
     const answer = await send(gateway.port, { host: "127.0.0.1:3002", path: "/healthz" });
     expect(answer.status).toBe(200);
-  });
-
-  it("answers everybody, from any site, whether the hostname of a workspace is reached", async () => {
-    const before = upstream.seen.length;
-    const answer = await get("/_sluice/reach", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" });
-    expect([answer.status, answer.body]).toEqual([204, ""]);
-    expect(upstream.seen).toHaveLength(before);
   });
 
   it("keeps idle connections for 95 s", async () => {
