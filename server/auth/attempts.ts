@@ -67,7 +67,7 @@ export async function forget(ctx: Context, keys: readonly Counted[]): Promise<vo
 }
 
 /** Removes counts that no longer matter and, of too many, the smallest: those near a limit stay. */
-async function sweepAttempts(ctx: Context): Promise<void> {
+export async function sweepAttempts(ctx: Context): Promise<void> {
   const begin = new Date(ctx.now().getTime() - WINDOW_MS);
   // A count that somebody changes now stays: two sweeps at once do not wait for each other.
   await ctx.db.execute(sql`

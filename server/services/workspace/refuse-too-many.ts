@@ -19,5 +19,5 @@ export async function refuseTooManyRunning(tx: Context & { db: Transaction }, ow
   const isOwn = tx.principal.kind === "user" && tx.principal.userId === ownerId;
   const has = isOwn ? "You have" : "The owner of this workspace has";
   const message = `${has} ${most} running workspaces, which is the limit for one person. Stop one first.`;
-  throw new SluiceError("refused", message);
+  throw new SluiceError("conflict", message);
 }

@@ -114,8 +114,8 @@ describe("launching", () => {
       expect(made).toHaveLength(3);
       const [first = ""] = made;
       const message = "You have 3 running workspaces, which is the limit for one person. Stop one first.";
-      await expect(start(person.ctx, { id: stopped })).rejects.toMatchObject({ code: "refused", message });
-      expect(await code(duplicate(person.ctx, { id: first, name: name() }))).toBe("refused");
+      await expect(start(person.ctx, { id: stopped })).rejects.toMatchObject({ code: "conflict", message });
+      expect(await code(duplicate(person.ctx, { id: first, name: name() }))).toBe("conflict");
       // What runs already is no further one.
       expect(await code(start(person.ctx, { id: first }))).toBe("done");
       await stop(person.ctx, { id: first });
