@@ -49,7 +49,7 @@ const COMMON = {
   // Longer than any poll in a test: a limit is for a failure, not for a slow machine.
   testTimeout: 300_000,
   hookTimeout: 300_000,
-  env: { SLUICE_LOG_LEVEL: "silent" },
+  env: { SLUICE_LOG_LEVEL: "silent", SLUICE_RUNNING_WORKSPACES: "1000" },
 };
 
 /** Tests on a real Kubernetes: `npm run test:cluster` starts it, and runs this inside its network. */

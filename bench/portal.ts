@@ -27,7 +27,7 @@ import { collectGarbage } from "./portal/collect.ts";
 import { asker, p95, scriptBytes } from "./portal/pages.ts";
 import { startPortal } from "./portal/start.ts";
 import { measureStreams } from "./portal/streams.ts";
-import { measureTabs } from "./portal/tabs.ts";
+import { cookiesOf, measureTabs } from "./portal/tabs.ts";
 
 const ROUNDS = 20;
 const STREAMS = 1000;
@@ -63,7 +63,7 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
     const ask = asker(url, admin.cookie);
     // First, while the portal has handed no memory of other work back.
     const streams = await measureStreams({
-      ...{ url, cookie: admin.cookie, count: STREAMS, pid: portal.pid() ?? 0 },
+      ...{ url, cookies: await cookiesOf(database.db, STREAMS / 25), count: STREAMS, pid: portal.pid() ?? 0 },
       collect: () => collectGarbage(inspector),
       update: () => notify(database.db, "workspace", "any"),
     });

@@ -102,6 +102,8 @@ const settings = z.object({
     .int()
     .min(0)
     .default(8 * 3600),
+  /** Maximum running workspaces of one person. */
+  SLUICE_RUNNING_WORKSPACES: z.coerce.number().int().min(1).max(1_000).default(10),
   /** Days for which the files of a removed workspace are kept; 0: they are deleted at once. */
   SLUICE_REMOVED_WORKSPACE_DAYS: z.coerce.number().int().min(0).max(365).default(7),
   /** Removed workspaces of one person whose files are kept; above it, the oldest are deleted. */
@@ -110,6 +112,8 @@ const settings = z.object({
   SLUICE_REMOVED_FILES_GIB: z.coerce.number().int().min(1).default(100),
   /** Limit of a local workspace's files on disk, GiB. A workspace above the limit is told so on its page. */
   SLUICE_WORKSPACE_FILES_GIB: z.coerce.number().int().min(1).default(100),
+  /** Memory that the running local workspaces may have together by their sizes, GiB; default: what the machine has. */
+  SLUICE_LOCAL_MEMORY_GIB: z.coerce.number().positive().optional(),
   /** A kernel that runs for so long is told to its holder and to the leads of their team, and audited, where the team's policy says nothing else; 0: none is. */
   SLUICE_LONG_KERNEL_SECONDS: z.coerce.number().int().min(0).default(300),
   /** In which prices are given and costs are told: ISO 4217. */

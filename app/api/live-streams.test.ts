@@ -75,3 +75,22 @@ it("queues live events from the call on, and ends them with the signal", async (
   expect(await other.next()).toEqual({ done: true, value: undefined });
   expect(seen).toHaveLength(1);
 });
+
+it("refuses a person's 51st stream with 429, and opens one again once another is closed", async () => {
+  for (const stream of streams) stream.close();
+  const cookie = world.member.cookie;
+  const ask = async () =>
+    await getLive(new Request("http://localhost:3000/api/v1/live?topics=pool", { headers: { cookie } }), {
+      params: Promise.resolve({}),
+    });
+  streams = await Promise.all(
+    Array.from({ length: 50 }, async () => await openStream(getLive, "live?topics=pool", {}, { cookie })),
+  );
+  const refused = await ask();
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "10"]);
+  expect(await refused.json()).toMatchObject({ error: { code: "too-many" } });
+  // Somebody else's stream is not refused.
+  streams.push(await open());
+  streams.shift()?.close();
+  streams.push(await openStream(getLive, "live?topics=pool", {}, { cookie }));
+});

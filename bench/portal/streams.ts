@@ -11,7 +11,8 @@ export async function residentMb(pid: number): Promise<number> {
 
 type Options = {
   url: string;
-  cookie: string;
+  /** Of people who share the streams evenly: one person has few. */
+  cookies: readonly string[];
   count: number;
   pid: number;
   /** Has the portal collect its garbage: what a thousand requests have left behind is no part of a stream. */
@@ -29,7 +30,7 @@ export async function measureStreams(options: Options): Promise<Record<string, n
   return await hold(options);
 }
 
-async function hold({ url, cookie, count, pid, collect, update }: Options): Promise<Record<string, number>> {
+async function hold({ url, cookies, count, pid, collect, update }: Options): Promise<Record<string, number>> {
   await collect();
   const before = await residentMb(pid);
   const agent = new Agent({ maxSockets: Number.POSITIVE_INFINITY });
@@ -43,7 +44,8 @@ async function hold({ url, cookie, count, pid, collect, update }: Options): Prom
   try {
     for (let at = 0; at < count; at += 50) {
       await Promise.all(
-        Array.from({ length: Math.min(50, count - at) }, async () => {
+        Array.from({ length: Math.min(50, count - at) }, async (_, index) => {
+          const cookie = cookies[(at + index) % cookies.length];
           const stream = request(`${url}/api/v1/live?topics=workspace`, { agent, headers: { cookie } });
           open.push(stream);
           await new Promise<void>((resolve, reject) => {

@@ -7,11 +7,12 @@ import { readFile } from "node:fs/promises";
 import { Agent, type ClientRequest, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
-import { sql } from "drizzle-orm";
+import { isNull, sql } from "drizzle-orm";
 import { createPace } from "#components/live/pace.ts";
 import { encodeSession, SESSION_COOKIE } from "#server/auth/session-cookie.ts";
 import { systemContext } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
+import { users } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { createSession } from "#server/services/session/create.ts";
 import { type Ask, asker } from "./pages.ts";
@@ -95,13 +96,23 @@ async function peopleWithPages(db: Database): Promise<PersonWithPage[]> {
     where w.desired = 'running' group by w.owner_id having bool_and(m.role = 'member') order by md5(w.owner_id) limit ${TABS}`);
   return await Promise.all(
     [...rows].map(async ({ userId, workspaceId }, n) => {
-      const session = await createSession(systemContext(db), { userId, by: "password" });
-      const cookie = `${SESSION_COOKIE}=${await encodeSession({ ...session, userId, now: new Date() })}`;
+      const cookie = await cookieOf(db, userId);
       const kind = n % 10;
       const path = kind < 5 ? "/workspaces" : kind < 8 ? `/workspaces/${workspaceId}` : kind < 9 ? "/gpus" : "/teams";
       return { userId, cookie, path };
     }),
   );
+}
+
+/** Cookies of so many people. */
+export async function cookiesOf(db: Database, count: number): Promise<string[]> {
+  const people = await db.select({ userId: users.id }).from(users).where(isNull(users.disabledAt)).limit(count);
+  return await Promise.all(people.map(async ({ userId }) => await cookieOf(db, userId)));
+}
+
+async function cookieOf(db: Database, userId: string): Promise<string> {
+  const session = await createSession(systemContext(db), { userId, by: "password" });
+  return `${SESSION_COOKIE}=${await encodeSession({ ...session, userId, now: new Date() })}`;
 }
 
 /** A page in a browser, as the portal sees it. */

@@ -83,7 +83,9 @@ export const VITEST: Record<Exclude<Scope, "all">, string[]> = {
     ...["server/egress", "server/jupyter/endpoint", "server/jupyter/server-settings", "server/contracts/linear"],
     ...["server/auth/next-auth", "server/auth/sign-in-limit", "server/http/limit-body", "server/http/bounded-answer"],
     ...["server/broker/hostile-workspaces", "server/broker/control/hostile-gpud", "server/gateway/gateway"],
-    ...["server/gateway/hostile-answers", "scripts/start/held-sockets"],
+    ...["packages", "workspace-files", "memory-budget"].map((name) => `server/launchers/local/${name}.test.ts`),
+    ...["server/http/connection-limit", "app/api/live-streams", "server/services/lease/queue-limit"],
+    ...["server/services/workspace/workspace.test.ts", "server/gateway/hostile-answers", "scripts/start/held-sockets"],
   ],
 };
 

@@ -7,6 +7,12 @@ import { hashSecret } from "#server/ids.ts";
 
 export const WINDOW_MS = 15 * 60_000;
 
+/** Maximum counts in the table. Anyone can begin one, with any e-mail and from many networks. */
+const MOST_COUNTS = 20_000;
+/** A process removes counts after so many new ones of its own, and with its first. */
+const SWEEP_EVERY = 256;
+let begunHere = 0;
+
 /** What is counted, by a hash: the table tells nobody's e-mail and nobody's address. */
 export type Counted = string & { readonly counted: unique symbol };
 export const counted = (...parts: string[]): Counted => hashSecret(parts.join(" ")) as Counted;
@@ -28,6 +34,10 @@ export async function countOne(ctx: Context, key: Counted): Promise<{ count: num
     })
     .returning({ count: signInFailures.count, since: signInFailures.since });
   const { count, since } = row ?? { count: 1, since: now };
+  if (count === 1) {
+    if (begunHere % SWEEP_EVERY === 0) await sweepAttempts(ctx);
+    begunHere += 1;
+  }
   const left = since.getTime() + WINDOW_MS - now.getTime();
   return { count, retryAfterSeconds: Math.max(1, Math.ceil(left / 1000)) };
 }
@@ -56,8 +66,14 @@ export async function forget(ctx: Context, keys: readonly Counted[]): Promise<vo
   await ctx.db.delete(signInFailures).where(inArray(signInFailures.key, [...keys]));
 }
 
-/** Removes counts that no longer matter. */
+/** Removes counts that no longer matter and, of too many, the smallest: those near a limit stay. */
 export async function sweepAttempts(ctx: Context): Promise<void> {
   const begin = new Date(ctx.now().getTime() - WINDOW_MS);
-  await ctx.db.delete(signInFailures).where(sql`${signInFailures.since} < ${begin.toISOString()}::timestamptz`);
+  // A count that somebody changes now stays: two sweeps at once do not wait for each other.
+  await ctx.db.execute(sql`
+    delete from ${signInFailures} where key in (
+      select key from ${signInFailures} where since < ${begin.toISOString()}::timestamptz for update skip locked)`);
+  await ctx.db.execute(sql`
+    delete from ${signInFailures} where key in (
+      select key from ${signInFailures} order by count desc, since desc offset ${MOST_COUNTS} for update skip locked)`);
 }

@@ -3,7 +3,8 @@ import { X509Certificate } from "node:crypto";
 import { createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { OpenDatabase } from "#server/db/client.ts";
-import type { Env } from "#server/env.ts";
+import { type Env, env } from "#server/env.ts";
+import { ConnectionLimit } from "#server/http/connection-limit.ts";
 import { refuseRequest } from "#server/http/end-socket.ts";
 import { keptConnections } from "#server/http/kept-connections.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
@@ -23,6 +24,8 @@ import { createWatchers } from "./watchers.ts";
 
 /** Connections of one local workspace: its server, and a few for each program with a lease. */
 const MOST_LOCAL_CONNECTIONS = 256;
+/** Connections of one network: a pod, all clients behind one address, or a cluster node's pods with IPv6. */
+const MOST_NETWORK_CONNECTIONS = 1024;
 
 export type Broker = {
   port: number;
@@ -63,8 +66,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const metrics = createMetrics(database.db, () => control.connected());
   // Clients keep their connection between long polls.
   const times = { ...keptConnections, requestTimeout: 60_000 };
+  const limit = new ConnectionLimit({ most: MOST_NETWORK_CONNECTIONS, hops: env().SLUICE_BROKER_PROXY_HOPS });
   const serverOf = (routes: Route[], another?: Certificate) => {
-    const router = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
+    const router = limit.around(createRouter({ routes, db: database.db, log, onDone: metrics.observed }));
     if (options.tls === undefined) return createServer(times, router);
     const made = createSecureServer({ ...times, ...options.tls }, router);
     if (another !== undefined) for (const name of namesOf(another)) made.addContext(name, another);
@@ -73,6 +77,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const launchers = options.launchers ?? new Map<string, Launcher>();
   const routes = brokerRoutes({ watch: watchers.watch, signer, metrics, launchers });
   const server = serverOf(routes);
+  limit.watch(server);
   const routed = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
   const serveLocal = () => {
     const local = createServer(times, routed);
@@ -88,8 +93,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     // Whoever knocks may hang up at any moment, and may ask for anything that is no address at all.
     socket.on("error", () => socket.destroy());
     const [pathname] = (request.url ?? "").split("?");
-    if (pathname === "/v1/control") control.upgrade(request, socket, head);
-    else refuseRequest(socket, { status: 404 });
+    if (pathname === "/v1/control") {
+      // The control channel has limits of its own, by a server's key: many servers may share an address.
+      limit.release(request.socket);
+      control.upgrade(request, socket, head);
+    } else refuseRequest(socket, { status: 404 });
   });
   const host = options.host ?? "127.0.0.1";
   const listening = {

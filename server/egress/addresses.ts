@@ -7,7 +7,8 @@ import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 
 /**
- * `public`: the internet. `private`: a range of a private network, open only when a policy names the range.
+ * `public`: the internet. `private`: a range of a private network or a network of this host, which may have public
+ * addresses; open only when a policy names the range.
  * `closed`: this host, its gateway, link-local addresses (metadata services of clouds), multicast addresses, and IPv6
  * addresses that embed IPv4 addresses. No policy opens a closed address.
  */
@@ -24,8 +25,8 @@ export const CLOSED = [
   ...["168.63.129.16", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"],
 ];
 
-/** A host's own addresses and those of its gateways. */
-export type Surroundings = { own: readonly string[]; gateways: readonly string[] };
+/** A host's own addresses, those of its gateways, and the ranges of the networks that it is part of. */
+export type Surroundings = { own: readonly string[]; gateways: readonly string[]; networks: readonly string[] };
 
 /** Judges addresses by the fixed ranges and by `surroundings` (default: those of this host). */
 export class AddressRules {
@@ -33,7 +34,7 @@ export class AddressRules {
   readonly #closed = blockList(CLOSED);
   readonly #surroundings: () => Surroundings;
   /** Lists of the surroundings that were last asked for: building them for each address would take long. */
-  #built: { of: Surroundings; own: BlockList; gateways: BlockList } | undefined;
+  #built: { of: Surroundings; own: BlockList; gateways: BlockList; networks: BlockList } | undefined;
 
   /** `surroundings` is called for each address, because a host's addresses change. */
   constructor(surroundings: () => Surroundings = surroundingsOfHost) {
@@ -45,9 +46,9 @@ export class AddressRules {
     const plain = withoutMapping(address);
     const family = isIP(plain) === 6 ? "ipv6" : "ipv4";
     if (isIP(plain) === 0 || this.#closed.check(plain, family)) return "closed";
-    const { own, gateways } = this.#lists();
+    const { own, gateways, networks } = this.#lists();
     if (own.check(plain, family) || gateways.check(plain, family)) return "closed";
-    return this.#private.check(plain, family) ? "private" : "public";
+    return this.#private.check(plain, family) || networks.check(plain, family) ? "private" : "public";
   }
 
   /** Whether this host has the address. */
@@ -57,9 +58,12 @@ export class AddressRules {
     return isIP(plain) !== 0 && this.#lists().own.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
   }
 
-  #lists(): { own: BlockList; gateways: BlockList } {
+  #lists(): { own: BlockList; gateways: BlockList; networks: BlockList } {
     const of = this.#surroundings();
-    if (this.#built?.of !== of) this.#built = { of, own: blockList(of.own), gateways: blockList(of.gateways) };
+    if (this.#built?.of !== of) {
+      const [own, gateways, networks] = [blockList(of.own), blockList(of.gateways), blockList(of.networks)];
+      this.#built = { of, own, gateways, networks };
+    }
     return this.#built;
   }
 }
@@ -91,12 +95,21 @@ function withoutMapping(address: string): string {
 const KEPT_MS = 10_000;
 let kept: { at: number; surroundings: Surroundings } | undefined;
 
-/** This host's addresses and default gateways, at most ten seconds old. */
+/** This host's addresses, default gateways and networks, at most ten seconds old. */
 export function surroundingsOfHost(): Surroundings {
   if (kept !== undefined && Date.now() - kept.at < KEPT_MS) return kept.surroundings;
-  const own = Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
-  kept = { at: Date.now(), surroundings: { own, gateways: gatewaysOfHost() } };
+  kept = { at: Date.now(), surroundings: surroundingsWith(networkInterfaces(), gatewaysOfHost()) };
   return kept.surroundings;
+}
+
+/** The surroundings of a host with these network interfaces. */
+export function surroundingsWith(
+  interfaces: ReturnType<typeof networkInterfaces>,
+  gateways: readonly string[],
+): Surroundings {
+  const all = Object.values(interfaces).flatMap((each) => each ?? []);
+  const networks = all.flatMap(({ cidr }) => cidr ?? []);
+  return { own: all.map(({ address }) => address), gateways, networks };
 }
 
 /** Gateways from the kernel's routing tables; empty when the tables cannot be read. */

@@ -40,7 +40,7 @@ afterEach(async () => {
 
 async function serve(resolve: () => Promise<{ address: string; family: number }[]>, env: NodeJS.ProcessEnv) {
   proxy = createEgressProxy({
-    rules: new LoopbackIsPublic(() => ({ own: [], gateways: [] })),
+    rules: new LoopbackIsPublic(() => ({ own: [], gateways: [], networks: [] })),
     policy: () => ({ mode: "all", allow: [] }),
     gpuServers: () => new Set(),
     indexes: new Set(),

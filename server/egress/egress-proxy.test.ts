@@ -9,7 +9,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EgressPolicy } from "#server/contracts/egress.ts";
 import type { RefusedConnection } from "#server/services/workspace/record-refusals.ts";
-import { AddressRules } from "./addresses.ts";
+import { AddressRules, surroundingsWith } from "./addresses.ts";
 import { createEgressProxy, type EgressProxy, MOST_CONNECTIONS } from "./egress-proxy.ts";
 import { judge } from "./judge.ts";
 import { packageIndexes } from "./package-indexes.ts";
@@ -38,7 +38,11 @@ beforeAll(async () => {
   await once(web, "listening");
   port = (web.address() as AddressInfo).port;
   proxy = createEgressProxy({
-    rules: new LoopbackIsPublic(() => ({ own: ["192.0.2.2"], gateways: ["192.0.2.1"] })),
+    rules: new LoopbackIsPublic(() => ({
+      own: ["192.0.2.2"],
+      gateways: ["192.0.2.1"],
+      networks: ["198.51.100.7/24", "2001:db8:5::7/64"],
+    })),
     policy: () => policy,
     gpuServers: () => gpuServers,
     indexes: new Set(["mirror.test:80"]),
@@ -147,6 +151,8 @@ describe("rejects a connection to", () => {
     ["[fe80::1]", "all", ["fe80::/10"], /closed/],
     ["192.0.2.2", "all", ["192.0.2.0/24"], /closed/],
     ["192.0.2.1", "all", ["192.0.2.0/24"], /closed/],
+    ["198.51.100.9", "all", [], /private address/],
+    ["[2001:db8:5::9]", "all", ["*.test"], /private address/],
     ["[64:ff9b::7f00:1]", "all", [], /closed/],
     ["pypi.test", "list", ["files.test"], /not on the list/],
     ["pypi.test", "none", ["pypi.test"], /policy of this team is: none/],
@@ -210,7 +216,7 @@ it("opens the operator's package indexes at private addresses in mode all", asyn
     await judge({
       destination: { host: "mirror.test", port },
       policy: { mode, allow: [] },
-      rules: new AddressRules(() => ({ own: [], gateways: [] })),
+      rules: new AddressRules(() => ({ own: [], gateways: [], networks: [] })),
       gpuServers,
       indexes: new Set(["mirror.test:80"]),
       resolve: async () => [{ address: "10.1.2.3", family: 4 }],
@@ -289,7 +295,7 @@ describe("behind a proxy of the host", () => {
     await once(outer, "listening");
     const at = `http://user:word@127.0.0.1:${(outer.address() as AddressInfo).port}`;
     through = createEgressProxy({
-      rules: new AddressRules(() => ({ own: [], gateways: [] })),
+      rules: new AddressRules(() => ({ own: [], gateways: [], networks: [] })),
       policy: () => policy,
       gpuServers: () => gpuServers,
       indexes: new Set(),
@@ -330,4 +336,20 @@ describe("behind a proxy of the host", () => {
     expect((await tunnel(target)).status).toBeGreaterThanOrEqual(400);
     expect(targets).toEqual([]);
   });
+});
+
+it("takes the networks of this host's interfaces for private, whatever their addresses, and keeps others public", () => {
+  const at = { netmask: "", mac: "", internal: false };
+  const interfaces = {
+    lo: [{ ...at, address: "127.0.0.1", family: "IPv4" as const, cidr: "127.0.0.1/8", internal: true }],
+    eth0: [
+      { ...at, address: "198.51.100.7", family: "IPv4" as const, cidr: "198.51.100.7/24" },
+      { ...at, address: "2001:db8:5::7", family: "IPv6" as const, cidr: "2001:db8:5::7/64", scopeid: 0 },
+    ],
+  };
+  const rules = new AddressRules(() => surroundingsWith(interfaces, ["198.51.100.1"]));
+  const reaches = ["198.51.100.9", "2001:db8:5::9", "198.51.100.7", "198.51.100.1", "203.0.113.9", "2001:db8:6::9"];
+  expect(reaches.map((address) => rules.reach(address))).toEqual([
+    ...["private", "private", "closed", "closed", "public", "public"],
+  ]);
 });

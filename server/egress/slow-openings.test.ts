@@ -23,7 +23,7 @@ beforeAll(async () => {
   echo.listen(0, "127.0.0.1");
   await once(echo, "listening");
   proxy = createEgressProxy({
-    rules: new LoopbackIsPublic(() => ({ own: [], gateways: [] })),
+    rules: new LoopbackIsPublic(() => ({ own: [], gateways: [], networks: [] })),
     policy: () => ({ mode: "all", allow: [] }),
     gpuServers: () => new Set(),
     indexes: new Set(),

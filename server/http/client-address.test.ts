@@ -35,6 +35,7 @@ describe("the network of a client", () => {
     ["2001:DB8:1:2::9", "2001:db8:1:2::/64"],
     ["2001:db8::9", "2001:db8:0:0::/64"],
     ["::1", "0:0:0:0::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
   ])("%s is %s", (remoteAddress, network) => {
     expect(networkOfClient({ headers: {}, socket: { remoteAddress } }, 0)).toBe(network);
   });

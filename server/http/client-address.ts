@@ -33,14 +33,20 @@ function addressOf(request: Incoming, hops: number): string | null {
 }
 
 /** The key of rate limits: an IPv4 address, or an IPv6 /64, because one subscriber has 2^64 addresses. */
-export function networkOfClient(request: Incoming, hops: number): string | null {
-  const address = addressOf(request, hops);
-  if (address === null || isIP(address) !== 6) return address;
+export function networkOf(given: string): string {
+  const address = bare(given.split("%")[0] ?? "");
+  if (isIP(address) !== 6) return address;
   const [head = "", tail] = address.toLowerCase().split("::");
   const groups = (text: string) => (text === "" ? [] : text.split(":").map((group) => group.replace(/^0+(?=.)/, "")));
   const [before, after] = [groups(head), groups(tail ?? "")];
   const zeros = tail === undefined ? [] : Array.from({ length: 8 - before.length - after.length }, () => "0");
   return `${[...before, ...zeros, ...after].slice(0, 4).join(":")}::/64`;
+}
+
+/** The network of a request's client. */
+export function networkOfClient(request: Incoming, hops: number): string | null {
+  const address = addressOf(request, hops);
+  return address === null ? null : networkOf(address);
 }
 
 /** Writes the client's address into a request of Node's HTTP server, because handlers cannot see the socket. */

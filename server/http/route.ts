@@ -8,6 +8,7 @@ import { database } from "#server/db/client.ts";
 import { errorBody, httpStatus, type SluiceError, toSluiceError } from "#server/errors.ts";
 import { clientAddress } from "#server/http/client-address.ts";
 import { eventStream, type StreamEvent } from "#server/http/event-stream.ts";
+import { openPlace } from "#server/http/open-streams.ts";
 import { readInput } from "#server/http/read-input.ts";
 import { refuseCrossOrigin } from "#server/http/same-origin.ts";
 import { watchSignIn } from "#server/http/watch-sign-in.ts";
@@ -53,6 +54,7 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
 ): RouteHandler {
   const handle: (...args: Parameters<RouteHandler>) => Promise<Response> = async (request, at) => {
     const traceId = traceIdFrom(request.headers.get("traceparent"));
+    let leave: () => void = () => undefined;
     try {
       refuseCrossOrigin(request);
       const { db } = database();
@@ -66,13 +68,22 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
       const signedOut = new AbortController();
       const streams = definition.stream !== undefined;
       const signal = streams ? AbortSignal.any([request.signal, signedOut.signal]) : request.signal;
+      if (isStreamAsked(definition, request)) leave = openPlace(principal, address);
       const answer = await run({ ...asked, signal }, input);
-      if (!isStream(answer)) return withTrace(respond(definition, answer), traceId);
+      if (!isStream(answer)) {
+        leave();
+        return withTrace(respond(definition, answer), traceId);
+      }
       // An open stream promises its reader every later change.
       await live().ready();
       const stopWatching = watchSignIn(asked, () => signedOut.abort());
-      return withTrace(eventStream(answer, signal, stopWatching), traceId);
+      const onEnd = () => {
+        stopWatching();
+        leave();
+      };
+      return withTrace(eventStream(answer, signal, onEnd), traceId);
     } catch (error) {
+      leave();
       return withTrace(refuse(definition, error, traceId), traceId);
     }
   };
@@ -91,6 +102,11 @@ function respond<O extends z.ZodType>(
     status: definition.status ?? 200,
     headers: { "cache-control": "no-store" },
   });
+}
+
+function isStreamAsked({ stream }: RouteDefinition, request: Request): boolean {
+  if (stream === "follow") return new URL(request.url).searchParams.has("follow");
+  return stream === "always";
 }
 
 function isStream(answer: unknown): answer is AsyncIterable<StreamEvent> {

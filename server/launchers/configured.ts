@@ -14,12 +14,14 @@ export async function configuredLaunchers(options: Options): Promise<Map<string,
 }
 
 async function load(name: string, { egressPolicyOf }: Options): Promise<Launcher> {
-  const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel, SLUICE_WORKSPACE_FILES_GIB: filesGib } = env();
+  const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel } = env();
   switch (name) {
     case "local": {
       const { LocalLauncher, prepareStateDir } = await import("./local/local-launcher.ts");
       await prepareStateDir(stateDir);
-      return new LocalLauncher({ stateDir, wheel, filesBytes: filesGib * 1024 ** 3 });
+      const { SLUICE_WORKSPACE_FILES_GIB: filesGib, SLUICE_LOCAL_MEMORY_GIB: memoryGib } = env();
+      const memory = memoryGib === undefined ? {} : { memoryBytes: memoryGib * 1024 ** 3 };
+      return new LocalLauncher({ stateDir, wheel, filesBytes: filesGib * 1024 ** 3, ...memory });
     }
     case "kubernetes": {
       const settings = await clusterSettings();

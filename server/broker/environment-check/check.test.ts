@@ -5,10 +5,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { imageVersions } from "#server/db/schema/index.ts";
+import type { EgressPolicy } from "#server/contracts/egress.ts";
+import { imageVersions, teams } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { lockDefinition } from "#server/launchers/local/lock-definition.ts";
+import { isolation } from "#server/launchers/local/sandbox.ts";
 import { logger } from "#server/log.ts";
 import { getVersion } from "#server/services/image/get-version.ts";
 import { list } from "#server/services/image/list.ts";
@@ -61,6 +63,31 @@ it("names the step that failed, shows the last lines, and offers nothing", async
   expect(events.map(({ message }) => message).join("\n")).toMatch(/numpy/);
   expect((await list(world.lead.ctx)).images.map(({ name }) => name)).toEqual(["cuda-python"]);
 }, 90_000);
+
+it.runIf(isolation().isolated)(
+  "applies the outgoing network policy of the team that proposes",
+  async () => {
+    const policy = async (egressPolicy: EgressPolicy) =>
+      void (await test.db.update(teams).set({ egressPolicy }).where(eq(teams.id, world.team)));
+    await policy({ mode: "none", allow: [] });
+    const { id } = await propose(world.lead.ctx, {
+      ...{ name: "closed", title: "Closed", description: "", teamId: world.team },
+      source: { kind: "packages", base: "cuda-python", requirements: "humanize" },
+    });
+    const checks = startEnvironmentChecks(test, logger("test"));
+    try {
+      const message = async () => (await getVersion(world.lead.ctx, { id })).proposed?.checkMessage;
+      await expect.poll(message, { timeout: 100_000, interval: 100 }).toContain("Its packages could not be locked.");
+    } finally {
+      await checks.stop();
+      await policy({ mode: "all", allow: [] });
+    }
+    const { events } = await listEvents(world.lead.ctx, { id });
+    expect(events.map(({ message }) => message).join("\n")).toContain("outgoing network policy applies, mode none");
+    await withdraw(world.lead.ctx, { id });
+  },
+  120_000,
+);
 
 it("locks the same packages to the same version, with hashes, whatever the order", async () => {
   const wanted = { name: "words", title: "Words", description: "", base: "cuda-python", python: undefined };

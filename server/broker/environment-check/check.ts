@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CheckStep, checkJournal, type Journal } from "#server/broker/reconciler/journal.ts";
 import { systemContext } from "#server/context.ts";
+import { DEFAULT_EGRESS_POLICY, type EgressPolicy } from "#server/contracts/egress.ts";
 import { kernelOutput } from "#server/contracts/workspace-kernel.ts";
 import type { Database } from "#server/db/client.ts";
 import { isUniqueViolation, messageFor } from "#server/errors.ts";
 import { environmentForWorkspace } from "#server/launchers/local/environment.ts";
 import { layDefinition, lockDefinition } from "#server/launchers/local/lock-definition.ts";
 import type { Logger } from "#server/log.ts";
+import { egressPolicyOf } from "#server/services/team/egress-policy-of.ts";
 import { events } from "#server/services/workspace/events.ts";
 import { run } from "#server/services/workspace-kernel/run.ts";
 import { start } from "#server/services/workspace-kernel/start.ts";
@@ -108,7 +110,9 @@ async function lock({ db, row, journal, stateDir, signal }: Work, source: Packag
     journal.done("lock", `Locked as ${row.definition}`);
     return row.definition;
   }
-  const { word, version, lock: text, definition } = await lockDefinition(wanted, { stateDir, onLine, signal });
+  const egressPolicy = await policyOf(db, row, onLine);
+  const options = { stateDir, onLine, signal, egressPolicy };
+  const { word, version, lock: text, definition } = await lockDefinition(wanted, options);
   const needs = row.proposal.needs ?? definition.needs;
   const spec = { env: definition.env, ...(needs === undefined ? {} : { needs }), definition };
   await layDefinition({ word, lock: text, base, spec }, stateDir);
@@ -121,10 +125,21 @@ async function lock({ db, row, journal, stateDir, signal }: Work, source: Packag
   return word;
 }
 
-async function build({ journal, stateDir, wheel, signal }: Work, word: string): Promise<void> {
+/** The outgoing network policy of the team that proposes; the log names one that may close the package index. */
+async function policyOf(db: Database, { teamId }: Checked, onLine: (line: string) => void): Promise<EgressPolicy> {
+  if (teamId === null) return DEFAULT_EGRESS_POLICY;
+  const policy = await egressPolicyOf(db, teamId);
+  if (policy.mode !== "all") {
+    onLine(`The team's outgoing network policy applies, mode ${policy.mode}`);
+  }
+  return policy;
+}
+
+async function build({ db, row, journal, stateDir, wheel, signal }: Work, word: string): Promise<void> {
   journal.started("build", "Building it");
   const onLine = (line: string) => journal.log("build", line);
-  const built = await environmentForWorkspace(word, { stateDir, wheel, onLine, signal });
+  const egressPolicy = await policyOf(db, row, onLine);
+  const built = await environmentForWorkspace(word, { stateDir, wheel, onLine, signal, egressPolicy });
   journal.done("build", `Built with Python ${built.pythonVersion}`);
 }
 

@@ -2,7 +2,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runConfined } from "./confined.ts";
+import type { EgressPolicy } from "#server/contracts/egress.ts";
+import { type ConfinedOptions, runConfined } from "./confined.ts";
+import { EGRESS_PORT } from "./network.ts";
 import { isolation } from "./sandbox.ts";
 
 let stateDir: string;
@@ -16,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(stateDir, { recursive: true, force: true }));
 
-const run = (script: string, options: { maxBytes?: number; signal?: AbortSignal } = {}) =>
+const run = (script: string, options: Partial<ConfinedOptions> = {}) =>
   runConfined(["sh", "-c", script], { stateDir, reads: [], writes, ...options });
 
 it("hands a program the machine's index and no secret, and shows it nothing of the installation", async () => {
@@ -41,3 +43,25 @@ it("ends what takes too much of the disk, and what is called off, with all that 
   await new Promise((resolve) => setTimeout(resolve, 1200));
   await expect(readFile(mark)).rejects.toThrow(/ENOENT/);
 });
+
+it.runIf(isolation().isolated)(
+  "holds a program to the outgoing network policy that it is given",
+  async () => {
+    const program = [
+      "import http.client",
+      `c = http.client.HTTPConnection("127.0.0.1", ${EGRESS_PORT})`,
+      'c.request("GET", "http://10.1.2.3/")',
+      "print(c.getresponse().read().decode())",
+    ].join("\n");
+    await writeFile(path.join(writes, "ask.py"), program);
+    const python = "/usr/bin/python3";
+    const refusalWith = async (egressPolicy?: EgressPolicy) => {
+      await run(`${python} ${writes}/ask.py > ${writes}/answer`, { python, ...(egressPolicy && { egressPolicy }) });
+      return await readFile(path.join(writes, "answer"), "utf8");
+    };
+    expect(await refusalWith()).toContain("private address");
+    expect(await refusalWith({ mode: "list", allow: ["pypi.org"] })).toContain("not on the list");
+    expect(await refusalWith({ mode: "none", allow: [] })).toContain("policy of this team is: none");
+  },
+  60_000,
+);

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { chmod, lchown, mkdir, mkdtemp, rm, stat, statfs } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DEFAULT_EGRESS_POLICY } from "#server/contracts/egress.ts";
+import { DEFAULT_EGRESS_POLICY, type EgressPolicy } from "#server/contracts/egress.ts";
 import { AddressRules } from "#server/egress/addresses.ts";
 import { createEgressProxy } from "#server/egress/egress-proxy.ts";
 import { EGRESS_SOCKET } from "#server/egress/egress-service.ts";
@@ -47,6 +47,8 @@ export type ConfinedOptions = {
   stateDir: string;
   onLine?: (line: string) => void;
   signal?: AbortSignal;
+  /** Outgoing network policy of the team that proposed it; default: the one of a team for which nothing is set. */
+  egressPolicy?: EgressPolicy;
   /** Files and folders of the host that the program reads, at their own paths. */
   reads: string[];
   /** The host's Python interpreter among `reads`, for forwarder and sandbox. Without it the program has no network. */
@@ -78,7 +80,7 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
   const { mode } = probeSandbox();
   let egress: Awaited<ReturnType<typeof openEgress>> | undefined;
   try {
-    if (mode !== undefined && options.python !== undefined) egress = await openEgress(scratch);
+    if (mode !== undefined && options.python !== undefined) egress = await openEgress(scratch, options.egressPolicy);
     const forward = egress === undefined ? "" : forwardCommand(options.python ?? "");
     const limited = ["sh", "-c", LIMITS, "limited", forward, ...command];
     if (mode?.asRoot) for (const folder of [writes, cache, tmp, home]) await own(folder, UID());
@@ -119,13 +121,16 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
   }
 }
 
-/** An egress proxy for one program, with the policy of a team for which nothing is set. */
-async function openEgress(scratch: string): Promise<{ folder: string; close: () => void }> {
+/** An egress proxy for one program. */
+async function openEgress(
+  scratch: string,
+  policy: EgressPolicy = DEFAULT_EGRESS_POLICY,
+): Promise<{ folder: string; close: () => void }> {
   const folder = path.join(scratch, "egress");
   await mkdir(folder, { mode: 0o755 });
   const proxy = createEgressProxy({
     rules: new AddressRules(),
-    policy: () => DEFAULT_EGRESS_POLICY,
+    policy: () => policy,
     gpuServers: () => new Set(),
     indexes: packageIndexes(process.env),
     upstream: upstreamOf(process.env),

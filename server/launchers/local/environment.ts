@@ -9,6 +9,7 @@ import { mkdir, readdir, readFile, realpath, rename, rm, stat, writeFile } from 
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import type { EgressPolicy } from "#server/contracts/egress.ts";
 import { deviceNeeds } from "#server/contracts/lease.ts";
 import { readEnv } from "#server/env.ts";
 import { messageFor } from "#server/errors.ts";
@@ -74,6 +75,8 @@ export type PrepareOptions = {
   stateDir: string;
   onLine: (line: string) => void;
   signal?: AbortSignal;
+  /** The outgoing network policy for what a proposal runs; default: the one of a team for which nothing is set. */
+  egressPolicy?: EgressPolicy;
 };
 
 export type BuildOptions = PrepareOptions & {

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type ReadFileSystem, readDisk } from "#server/disk.ts";
 import { isWorkspaceId } from "#server/ids.ts";
 import { unixEndpoint } from "#server/jupyter/endpoint.ts";
+import { thisMachinesMemory } from "#server/launchers/capacity.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import {
   type DatasetMount,
@@ -50,6 +51,7 @@ import { LimitWatch, type Watched } from "./limit-watch.ts";
 import { DEFAULT_FILES_BYTES, defaultSize, limitsOf } from "./limits.ts";
 import { isFromBefore, type LocalHandle, readHandle } from "./local-handle.ts";
 import { layDefinition } from "./lock-definition.ts";
+import { MemoryBudget } from "./memory-budget.ts";
 import { FORWARDER, FORWARDER_INSIDE, forwardCommand, SOCKETS_INSIDE } from "./network.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
@@ -81,6 +83,8 @@ export type LocalLauncherOptions = {
   wheel: string | undefined;
   /** Maximum bytes of a workspace's files on disk; default `DEFAULT_FILES_BYTES`. */
   filesBytes?: number;
+  /** Maximum sum of the memory limits of running workspaces, bytes; default: what this machine has. */
+  memoryBytes?: number;
   readFileSystem?: ReadFileSystem;
 };
 
@@ -89,11 +93,13 @@ export class LocalLauncher implements Launcher {
   /** They share this machine: more at once make every one of them slower. */
   readonly startsAtOnce = 4;
   readonly #options: LocalLauncherOptions;
+  readonly #memory: MemoryBudget;
   #filesWatch: FilesWatch | undefined;
   #prepared: ReturnType<typeof prepareControlGroups> | undefined;
 
   constructor(options: LocalLauncherOptions) {
     this.#options = options;
+    this.#memory = new MemoryBudget(options.memoryBytes ?? thisMachinesMemory(), () => this.#memoryLimits());
   }
 
   /** Prepared once: control groups that are delegated later need a restart of the broker. */
@@ -142,7 +148,12 @@ export class LocalLauncher implements Launcher {
     }
     await dropLimitRecord(paths.limit);
     const groups = await this.#groups;
-    const handle = await start({ spec, paths, environment, mode, datasets, groups });
+    const { memoryBytes } = spec.size ?? defaultSize();
+    const handle = await this.#memory.with(
+      spec.id,
+      memoryBytes,
+      async () => await start({ spec, paths, environment, mode, datasets, groups }),
+    );
     report.done("sandbox", mode === undefined ? "Started without a sandbox" : "The sandbox runs");
     return asRunning(handle);
   }
@@ -220,6 +231,15 @@ export class LocalLauncher implements Launcher {
     const diskWatch = new DiskWatch({ stateDir, log, readFileSystem, running: async () => await this.#limited() });
     const watches = [limitWatch, filesWatch, diskWatch];
     return { stop: async () => void (await Promise.all(watches.map(async (watch) => await watch.stop()))) };
+  }
+
+  /** Memory limits of the workspaces that run. */
+  async #memoryLimits(): Promise<Map<string, number>> {
+    const limits = new Map<string, number>();
+    for (const { id, first, limits: each } of await this.#limited()) {
+      if (await isAlive(first)) limits.set(id, each.memoryBytes);
+    }
+    return limits;
   }
 
   /** Workspaces with a handle. The watches themselves leave out workspaces that have ended. */

@@ -1,8 +1,9 @@
 /** What a built environment holds, by its packages' own metadata. */
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import path from "node:path";
 import type { PackageView } from "#server/contracts/image.ts";
 import { compareNames } from "#server/contracts/names.ts";
+import { readBeginning } from "./read-beginning.ts";
 
 /** A package as it describes itself; `spdx`: its licence is an expression of SPDX. */
 export type Described = PackageView & { spdx: boolean };
@@ -18,11 +19,14 @@ export async function readPackages(stateDir: string, name: string, hash: string)
     .sort((a, b) => compareNames(a.name, b.name));
 }
 
+/** What is read of a package's metadata: its headers come first, its description may have any length. */
+const MOST_METADATA_BYTES = 1024 * 1024;
+
 /** The packages of one `site-packages`. */
 export async function packagesIn(site: string): Promise<Described[]> {
   const packages: Described[] = [];
   for (const folder of (await readdir(site).catch(() => [])).filter((each) => each.endsWith(".dist-info"))) {
-    const metadata = await readFile(path.join(site, folder, "METADATA"), "utf8").catch(() => undefined);
+    const metadata = await readBeginning(path.join(site, folder, "METADATA"), MOST_METADATA_BYTES);
     const described = metadata === undefined ? undefined : read(metadata.replaceAll("\0", ""));
     if (described !== undefined) packages.push(described);
   }
@@ -50,9 +54,15 @@ function read(text: string): Described | undefined {
   const [name] = all("Name");
   const [version] = all("Version");
   if (name === undefined || version === undefined) return undefined;
+  if (name.length > LONGEST_WORD || version.length > LONGEST_WORD) return undefined;
   const expression = all("License-Expression")[0] ?? "";
-  return { name, version, licence: expression || licenceOf(all), spdx: expression !== "" };
+  const licence = (expression || licenceOf(all))?.slice(0, LONGEST_LICENCE) ?? null;
+  return { name, version, licence, spdx: expression !== "" };
 }
+
+/** Maximum characters of a name or a version, and of what is shown of a licence. */
+const LONGEST_WORD = 200;
+const LONGEST_LICENCE = 1000;
 
 const CLASSIFIER = /^License :: (?:OSI Approved :: )?(?!OSI Approved$)(.+)$/;
 /** A whole licence text stands in some packages where its name should be. */

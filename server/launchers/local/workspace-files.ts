@@ -71,8 +71,7 @@ export async function prepareFiles(input: PrepareInput): Promise<void> {
   if (firstStart) await writeExamples(path.join(paths.home, "examples"), environment);
   const firstPackages = !existsSync(paths.packages);
   await mkdir(paths.packages, { recursive: true, mode: 0o700 });
-  for (const folder of [paths.run, paths.tmp, paths.etc, paths.root, paths.datasets])
-    await rm(folder, { recursive: true, force: true });
+  await removeTrees([paths.run, paths.tmp, paths.etc, paths.root, paths.datasets]);
   for (const folder of [paths.etc, paths.root, paths.datasets]) await mkdir(folder, { mode: 0o755 });
   for (const { name, folder } of input.links) await symlink(folder, path.join(paths.datasets, name));
   await mkdir(paths.tmp, { mode: 0o700 });
@@ -194,10 +193,16 @@ async function give(folder: string, owner: number): Promise<void> {
 /** Deletes what a workspace left, whatever rights it gave its folders. */
 export async function removeFiles(paths: WorkspacePaths): Promise<void> {
   await rm(paths.sockets, { recursive: true, force: true });
-  if (!existsSync(paths.base)) return;
+  await removeTrees([paths.base]);
+}
+
+/** Deletes folders with what a workspace's programs left in them: paths of any length, folders without write access. */
+async function removeTrees(folders: readonly string[]): Promise<void> {
+  const present = folders.filter((folder) => existsSync(folder));
+  if (present.length === 0) return;
   // The system's programs go from folder to folder, so that a path of any length is removed.
-  if (process.getuid?.() !== 0) await runLines("chmod", ["-R", "u+rwX", "--", paths.base]).catch(() => undefined);
-  await runLines("rm", ["-rf", "--", paths.base]);
+  if (process.getuid?.() !== 0) await runLines("chmod", ["-R", "u+rwX", "--", ...present]).catch(() => undefined);
+  await runLines("rm", ["-rf", "--", ...present]);
 }
 
 /** A stopped workspace is measured once, and may hold millions of files. */

@@ -1,5 +1,5 @@
 /** A request before its round: what it makes room for among its own, what it will be charged, and its row. */
-import { and, eq, inArray, sql } from "drizzle-orm";
+import { and, count, eq, gte, inArray, sql } from "drizzle-orm";
 import type { z } from "zod";
 import type { WorkspacePrincipal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
@@ -18,6 +18,12 @@ import type { RequestRow } from "./answer.ts";
 import { beginEnds } from "./ending.ts";
 import { kindOfWork } from "./owners.ts";
 import { DEFAULT_LEASE_SECONDS } from "./policy.ts";
+
+/**
+ * Maximum requests of one workspace in the queue. Each owner waits once, but a program can make up owners, and each
+ * scheduling cycle looks at every request.
+ */
+export const MOST_QUEUED = 64;
 
 const RANKS = { low: -1, normal: 0, high: 1 } as const;
 
@@ -103,7 +109,7 @@ const laterOf = (one: string, other: string): string => (compareVersions(one, ot
 export type Settled = {
   /** Requests that came before under the same key. */
   known: ReadonlyMap<Ask, RequestRow>;
-  /** Those whose owner has a GPU in use. */
+  /** Those whose owner has a GPU in use, or whose workspace has too many requests in the queue. */
   conflicts: ReadonlyMap<Ask, SluiceError>;
   /** Whether leases or the queue are not any more as they were. */
   changed: boolean;
@@ -128,7 +134,7 @@ export async function settleEarlier(tx: Tx, asks: readonly Ask[]): Promise<Settl
   );
   const list = sql`json_to_recordset(${asked}::json) as asked (workspace text, key text, pid bigint, start bigint)`;
   const here = JSON.stringify([...byWorkspace.keys()]);
-  const [rows, left, held] = await Promise.all([
+  const [rows, left, held, full] = await Promise.all([
     tx.db
       .select()
       .from(leaseRequests)
@@ -150,6 +156,13 @@ export async function settleEarlier(tx: Tx, asks: readonly Ask[]): Promise<Settl
       .from(leases)
       .innerJoin(leaseRequests, eq(leaseRequests.id, leases.requestId))
       .where(and(among(leases.workspaceId, here), inArray(leases.state, ["granted", "active", "unreachable"]))),
+    // After the update above: a request that makes room for itself is not counted.
+    tx.db
+      .select({ workspaceId: leaseRequests.workspaceId })
+      .from(leaseRequests)
+      .where(and(among(leaseRequests.workspaceId, here), eq(leaseRequests.state, "queued")))
+      .groupBy(leaseRequests.workspaceId)
+      .having(gte(count(), MOST_QUEUED)),
   ]);
   const known = new Map<Ask, RequestRow>();
   for (const row of rows) {
@@ -157,6 +170,10 @@ export async function settleEarlier(tx: Tx, asks: readonly Ask[]): Promise<Settl
     if (one) known.set(one, row);
   }
   const conflicts = new Map<Ask, SluiceError>();
+  for (const { workspaceId } of full) {
+    const one = byWorkspace.get(workspaceId);
+    if (one !== undefined && one.input.waitSeconds > 0) conflicts.set(one, queueFull());
+  }
   const replaced: typeof held = [];
   for (const item of held) {
     const one = byWorkspace.get(item.lease.workspaceId);
@@ -183,6 +200,11 @@ export async function settleEarlier(tx: Tx, asks: readonly Ask[]): Promise<Settl
 
 function sameStart(a: LeaseOwner, b: LeaseOwner): boolean {
   return a.pid === b.pid && a.startTime === b.startTime;
+}
+
+function queueFull(): SluiceError {
+  const message = `This workspace already has ${MOST_QUEUED} requests in the queue, which is the limit. Withdraw one (%gpu detach where it waits), or wait until one is granted.`;
+  return new SluiceError("refused", message);
 }
 
 function inUse({ id, milli, gpuType }: typeof leases.$inferSelect): SluiceError {

@@ -1,6 +1,7 @@
 import { allowAttempt, counted } from "#server/auth/attempts.ts";
 import { audit, authorize, type Context } from "#server/context.ts";
 import { SluiceError } from "#server/errors.ts";
+import { networkOf } from "#server/http/client-address.ts";
 import { logger } from "#server/log.ts";
 
 /** A sign-in through the provider that opened no session. */
@@ -45,7 +46,7 @@ export async function recordRefusal(ctx: Context, refusal: Refusal): Promise<str
 
 async function mayAudit(ctx: Context): Promise<boolean> {
   try {
-    await allowAttempt(ctx, counted("sign-in-refused", ctx.address ?? "unknown"), ENTRIES.ofAddress, "");
+    await allowAttempt(ctx, counted("sign-in-refused", networkOf(ctx.address ?? "unknown")), ENTRIES.ofAddress, "");
     await allowAttempt(ctx, counted("sign-in-refused"), ENTRIES.ofAll, "");
     return true;
   } catch (error) {

@@ -5,10 +5,11 @@ import { authorize, type Context } from "#server/context.ts";
 import { type PasswordLinkView, type ReadPasswordLinkInput, readPasswordLinkInput } from "#server/contracts/user.ts";
 import { users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { networkOf } from "#server/http/client-address.ts";
 import { parse } from "#server/parse.ts";
 import type { UserRow } from "./view.ts";
 
-/** So many links that open nothing, from one address in a quarter of an hour. */
+/** Maximum links from one network in a quarter of an hour that open nothing. */
 const WRONG_LINKS = 20;
 
 /** What is said of every link that opens nothing: whether there was one is nobody's to know. */
@@ -23,9 +24,9 @@ export async function readPasswordLink(ctx: Context, raw: ReadPasswordLinkInput)
   return { email, name };
 }
 
-/** The person whom a link is for. Links that open nothing are counted for the address that they come from. */
+/** The person whom a link is for. Links that open nothing are counted for the network that they come from. */
 export async function personOfLink(ctx: Context, code: string): Promise<UserRow> {
-  const from = counted("password-link-from", ctx.address ?? "unknown");
+  const from = counted("password-link-from", networkOf(ctx.address ?? "unknown"));
   await allowAttempt(ctx, from, WRONG_LINKS, "Too many links that open nothing came from here.");
   const found = await peekCode(ctx, "password", code);
   if (found?.userId == null) throw linkNotValid();

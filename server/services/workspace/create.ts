@@ -12,6 +12,7 @@ import { readImages } from "#server/services/image/list.ts";
 import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { refuseBesideSampleData } from "#server/services/workspace/launchable.ts";
 import { refuseTakenName } from "#server/services/workspace/refuse-taken-name.ts";
+import { refuseTooManyRunning } from "#server/services/workspace/refuse-too-many.ts";
 import { readWorkspaces } from "#server/services/workspace/view.ts";
 import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
 import { chooseSize } from "#server/services/workspace-size/choose.ts";
@@ -28,6 +29,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
   return await refuseTakenName(input.name, () =>
     inTransaction(ctx, async (tx) => {
       await refuseDeactivated(tx, principal.userId);
+      await refuseTooManyRunning(tx, principal.userId);
       const version = await versionFor(tx, input, teamId);
       const id = newId("ws");
       const launcher = launcherOf(input.image);

@@ -15,6 +15,7 @@ import { get } from "#server/services/workspace/get.ts";
 import { refuseBesideSampleData, refuseNotOffered } from "#server/services/workspace/launchable.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 import { refuseTakenName } from "#server/services/workspace/refuse-taken-name.ts";
+import { refuseTooManyRunning } from "#server/services/workspace/refuse-too-many.ts";
 import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
 import { sameSize } from "#server/services/workspace-size/choose.ts";
 
@@ -30,6 +31,7 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
       const like = await loadWorkspace(tx, input.id, "workspace.duplicate");
       const { ownerId, teamId, imageVersionId, launcher, defaultAmount, gpuType, gpuPolicy, idleSeconds } = like;
       await refuseDeactivated(tx, ownerId);
+      await refuseTooManyRunning(tx, ownerId);
       await refuseNotOffered(tx, imageVersionId, teamId);
       const id = newId("ws");
       const size = await sameSize(tx, like);

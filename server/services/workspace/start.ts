@@ -7,6 +7,7 @@ import { parse } from "#server/parse.ts";
 import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
+import { refuseTooManyRunning } from "#server/services/workspace/refuse-too-many.ts";
 
 /** Wants it running, as a new generation. Starting what runs already changes nothing. */
 export async function start(ctx: Context, raw: WorkspaceInput): Promise<WorkspaceView> {
@@ -15,6 +16,7 @@ export async function start(ctx: Context, raw: WorkspaceInput): Promise<Workspac
     // The account before the workspace, in the order in which a deactivation takes them.
     await refuseDeactivated(tx, (await loadWorkspace(tx, id, "workspace.start")).ownerId);
     const row = await loadWorkspace(tx, id, "workspace.start", { lock: true });
+    if (row.desired !== "running") await refuseTooManyRunning(tx, row.ownerId);
     if (row.desired !== "running" || row.observed === "failed") {
       await tx.db
         .update(workspaces)

@@ -7,7 +7,7 @@ import { resetEnv } from "#server/env.ts";
 import { newId } from "#server/ids.ts";
 import { createLive, type LiveEvent } from "#server/live.ts";
 import { end } from "#server/services/session/end.ts";
-import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
 import { duplicate } from "#server/services/workspace/duplicate.ts";
 import { events } from "#server/services/workspace/events.ts";
@@ -97,6 +97,32 @@ describe("launching", () => {
       await expect(duplicate(world.member.ctx, { id, name: name() })).rejects.toMatchObject({ message });
     } finally {
       delete process.env.SLUICE_SAMPLE_DATA;
+      resetEnv();
+    }
+  });
+
+  it("runs at most as many workspaces of one person as the installation allows, also when all are launched at once", async () => {
+    process.env.SLUICE_RUNNING_WORKSPACES = "3";
+    resetEnv();
+    try {
+      const person = await makePerson(test.db, { name: "Mo", teams: { [world.team]: "member" } });
+      const { id: stopped } = await makeWorkspace(world, { owner: person, running: false });
+      const launches = Array.from({ length: 6 }, () => create(person.ctx, { name: name(), image: "cuda-python" }));
+      const made = (await Promise.allSettled(launches)).flatMap((each) =>
+        each.status === "fulfilled" ? [each.value.id] : [],
+      );
+      expect(made).toHaveLength(3);
+      const [first = ""] = made;
+      const message = "You have 3 running workspaces, which is the limit for one person. Stop one first.";
+      await expect(start(person.ctx, { id: stopped })).rejects.toMatchObject({ code: "conflict", message });
+      expect(await code(duplicate(person.ctx, { id: first, name: name() }))).toBe("conflict");
+      // What runs already is no further one.
+      expect(await code(start(person.ctx, { id: first }))).toBe("done");
+      await stop(person.ctx, { id: first });
+      expect(await code(start(person.ctx, { id: stopped }))).toBe("done");
+      expect(await code(create(world.colleague.ctx, { name: name(), image: "cuda-python" }))).toBe("done");
+    } finally {
+      process.env.SLUICE_RUNNING_WORKSPACES = "1000";
       resetEnv();
     }
   });

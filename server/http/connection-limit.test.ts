@@ -1,0 +1,73 @@
+/** One network that opens connections without end, beside another one. */
+import { once } from "node:events";
+import { createServer, request, type Server } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { ConnectionLimit, type ConnectionLimitOptions } from "./connection-limit.ts";
+
+const opened: Socket[] = [];
+let server: Server | undefined;
+afterEach(() => {
+  for (const socket of opened.splice(0)) socket.destroy();
+  server?.closeAllConnections();
+  server?.close();
+});
+
+async function serve(options: Omit<ConnectionLimitOptions, "most">): Promise<ConnectionLimit> {
+  const limit = new ConnectionLimit({ ...options, most: 3 });
+  // Answers `/soon`; another request waits.
+  server = createServer(limit.around((asked, response) => void (asked.url === "/soon" && response.end("yes")))).listen(
+    0,
+    "127.0.0.1",
+  );
+  limit.watch(server);
+  await once(server, "listening");
+  return limit;
+}
+
+const port = () => ((server as Server).address() as AddressInfo).port;
+
+/** Whether the server keeps the connection open. */
+async function isKept(localAddress: string): Promise<boolean> {
+  const socket = connect({ port: port(), host: "127.0.0.1", localAddress });
+  opened.push(socket);
+  await once(socket, "connect");
+  socket.on("error", () => undefined);
+  return await Promise.race([
+    once(socket, "close").then(() => false),
+    new Promise<boolean>((resolve) => setTimeout(() => resolve(true), 500)),
+  ]);
+}
+
+async function statusOf(path: string, forwarded: string): Promise<number | undefined> {
+  const asked = request({ port: port(), host: "127.0.0.1", path, headers: { "x-forwarded-for": forwarded } });
+  asked.on("error", () => undefined);
+  asked.on("socket", (socket) => opened.push(socket));
+  asked.end();
+  const [response] = (await once(asked, "response")) as [{ statusCode?: number; resume: () => void }];
+  response.resume();
+  return response.statusCode;
+}
+
+it("ends a network's connections beyond the limit, and serves another network and a later connection", async () => {
+  const limit = await serve({ hops: 0, isExempt: () => false });
+  expect(await Promise.all(Array.from({ length: 5 }, () => isKept("127.0.0.1")))).toEqual([
+    ...[true, true, true],
+    ...[false, false],
+  ]);
+  expect(await isKept("127.0.0.2")).toBe(true);
+  opened[0]?.destroy();
+  await expect.poll(() => isKept("127.0.0.1"), { timeout: 10_000 }).toBe(true);
+  expect(await isKept("127.0.0.1")).toBe(false);
+  const { localPort = 0 } = opened[1] ?? {};
+  limit.release({ remoteAddress: "127.0.0.1", remotePort: localPort });
+  expect(await isKept("127.0.0.1")).toBe(true);
+}, 30_000);
+
+it("behind a proxy refuses a network's requests beyond the limit, and answers another network", async () => {
+  await serve({ hops: 1 });
+  const waiting = Array.from({ length: 3 }, (_, index) => statusOf("/wait", `2001:db8:1:2::${index}`));
+  for (const each of waiting) each.catch(() => undefined);
+  await expect.poll(() => statusOf("/soon", "2001:db8:1:2::9"), { timeout: 10_000 }).toBe(429);
+  expect(await statusOf("/soon", "2001:db8:1:3::1")).toBe(200);
+}, 30_000);
