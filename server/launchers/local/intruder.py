@@ -46,8 +46,7 @@ attempt("make the shared environment writable", lambda: run("mount", "-o", "remo
 inside = f"mount -o remount,bind,rw {environment} && touch {environment}/x"
 attempt("make it writable in a namespace of its own", lambda: run("unshare", "-Urm", "sh", "-c", inside))
 # No process maps these pages, so no sum of processes counts them.
-memory = "mount -t tmpfs -o size=1g memory /var/empty && head -c 1000000 /dev/zero >/var/empty/file"
-attempt("mount a file system in memory", lambda: run("mount", "-t", "tmpfs", "memory", "/var/empty"))
+memory = "mount -t tmpfs -o size=1g memory /dev/shm && head -c 1000000 /dev/zero >/dev/shm/file"
 attempt("mount a file system in memory in a namespace of its own", lambda: run("unshare", "-Urm", "sh", "-c", memory))
 attempt("become root in a namespace of its own", lambda: run("unshare", "-Ur", "true"))
 attempt("take /proc/sys", lambda: os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
