@@ -50,7 +50,7 @@ export async function controlPlaneImage(root: string, say: (line: string) => voi
         from: root,
         to: HOME,
         only: PROGRAM,
-        without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts"],
+        without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts", "*.guest.ts"],
       },
     ],
     packages: () => npmPackages(folders),
