@@ -1,8 +1,11 @@
-/** Output on a small disk that fills up and becomes free again. */
+/** Output on a small disk that fills up and becomes free again, and in files of a limited size. */
 import { execFile, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { outputTo } from "./output.ts";
 
 const execute = promisify(execFile);
 const OUTPUT = JSON.stringify(path.resolve("server/output.ts"));
@@ -90,4 +93,69 @@ it("keeps a process that logs to a full disk", async () => {
   const args = ["-c", `exec "$0" --input-type=module -e "$1" 2> /dev/full`, process.execPath, program];
   const env = { ...process.env, SLUICE_LOG_LEVEL: "info" };
   await expect(execute("sh", args, { env })).rejects.toMatchObject({ code: 7 });
+});
+
+describe("an output with rotation", () => {
+  const rotation = { maxBytes: 1000, earlier: 2 };
+  const noted = (from: number, to: number) => {
+    const lines = Array.from({ length: to - from }, (_, at) => String(from + at).padStart(99));
+    return lines.map((line) => `${line}\n`);
+  };
+  const logFile = () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "sluice-output-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    return { folder, file: path.join(folder, "log") };
+  };
+
+  it("keeps the last lines in a limited number of files of limited size", () => {
+    const { folder, file } = logFile();
+    const output = outputTo(file, undefined, rotation);
+    for (const line of noted(0, 54)) output.write(line);
+    expect(readdirSync(folder).sort()).toEqual(["log", "log.1", "log.2"]);
+    const texts = ["log.2", "log.1", "log"].map((name) => readFileSync(path.join(folder, name), "utf8"));
+    expect(texts.map(({ length }) => length)).toEqual([1000, 1000, 400]);
+    expect(texts.join("")).toBe(noted(30, 54).join(""));
+    output.end();
+  });
+
+  it("renames a file that was too large before", () => {
+    const { file } = logFile();
+    writeFileSync(file, "x".repeat(5000));
+    const output = outputTo(file, undefined, rotation);
+    output.write("first\n");
+    expect(statSync(`${file}.1`).size).toBe(5000);
+    expect(readFileSync(file, "utf8")).toBe("first\n");
+    output.end();
+  });
+
+  it("makes the file again when somebody has renamed it", () => {
+    const { folder, file } = logFile();
+    const output = outputTo(file, undefined, rotation);
+    for (const line of noted(0, 5)) output.write(line);
+    renameSync(file, `${file}.taken`);
+    for (const line of noted(5, 15)) output.write(line);
+    expect(readdirSync(folder).sort()).toEqual(["log", "log.taken"]);
+    expect(readFileSync(`${file}.taken`, "utf8") + readFileSync(file, "utf8")).toBe(noted(0, 15).join(""));
+    output.end();
+  });
+
+  it.skipIf(!isMountable)("loses no line where a full disk takes none for a while", async () => {
+    const printed = await onDisk(
+      "256k",
+      `
+      import { outputTo } from ${OUTPUT};
+      const output = outputTo("/mnt/log", undefined, { maxBytes: 50_000, earlier: 2 });
+      const write = (from, to) => { for (let n = from; n < to; n++) output.write(String(n).padStart(999) + "\\n"); };
+      write(0, 20);
+      fill();
+      write(20, 90);
+      free();
+      await sleep(1_500);
+      write(90, 100);
+      const text = ["log.1", "log"].map((name) => readFileSync("/mnt/" + name, "utf8")).join("");
+      const numbers = text.trim().split("\\n").map(Number);
+      console.log(numbers.length, numbers.every((number, at) => number === at));`,
+    );
+    expect(printed).toBe("100 true\n");
+  });
 });

@@ -1,5 +1,5 @@
 /** Output of a long-running process that outlives a full disk. */
-import { fstatSync } from "node:fs";
+import { fstatSync, renameSync, statSync } from "node:fs";
 import { isatty } from "node:tty";
 import pino from "pino";
 
@@ -16,17 +16,27 @@ export type Output = {
   end: () => void;
 };
 
+/** Size in bytes from which a file is renamed, and the number of renamed files that stay. */
+export type Rotation = { maxBytes: number; earlier: number };
+
 /**
  * Opens a file descriptor, or a file to append to. A line that cannot be written does not end the process: up to 1 MiB
  * of lines wait, further lines are dropped, and `report` makes the line that counts the dropped ones once all waiting
- * lines are written. Throws when the file cannot be opened.
+ * lines are written. With `rotation`, a file that is large enough becomes `<file>.1`, and that one `<file>.2`. Throws when
+ * the file cannot be opened.
  */
-export function outputTo(dest: number | string, report: (message: string) => string = (message) => message): Output {
+export function outputTo(
+  dest: number | string,
+  report: (message: string) => string = (message) => message,
+  rotation?: Rotation,
+): Output {
   const stream = pino.destination({ dest, sync: true, append: true, maxLength: WAITING_BYTES });
   let dropped = 0;
   let reason = TOO_LONG;
   let retrying: NodeJS.Timeout | undefined;
   let isOpen = true;
+  /** Bytes of the file, without those that a full disk has not taken yet. */
+  let bytes = typeof dest === "string" ? (sizeOf(dest) ?? 0) : 0;
   stream.on("error", (error: NodeJS.ErrnoException) => {
     reason = reasonOf(error);
     retrying ??= setInterval(() => stream.write(""), RETRY_MS).unref();
@@ -35,19 +45,41 @@ export function outputTo(dest: number | string, report: (message: string) => str
   (stream as NodeJS.EventEmitter).on("drop", (lines: string) => {
     dropped += lines.split("\n").length - 1;
   });
-  // All waiting lines are written.
+  const isRetrying = () => retrying !== undefined;
   stream.on("drain", () => {
-    clearInterval(retrying);
-    retrying = undefined;
-    if (dropped === 0) return;
+    if (isRetrying()) {
+      clearInterval(retrying);
+      retrying = undefined;
+      // The event can stem from a write before the one that failed: lines that still wait bring the error again.
+      stream.write("");
+      if (typeof dest === "string") bytes = sizeOf(dest) ?? 0;
+    }
+    if (dropped === 0 || isRetrying()) return;
     const message = `${dropped} ${dropped === 1 ? "line was" : "lines were"} not written: ${reason}`;
     dropped = 0;
     reason = TOO_LONG;
     stream.write(`${report(message)}\n`);
   });
+  const rotateWhenLarge = (file: string, { maxBytes, earlier }: Rotation) => {
+    if (bytes < maxBytes) return;
+    const size = sizeOf(file);
+    bytes = size ?? 0;
+    // A file that somebody has renamed or deleted is made again.
+    if (size !== undefined && size < maxBytes) return;
+    try {
+      bytes = 0;
+      shiftFiles(file, earlier);
+      stream.reopen();
+    } catch {
+      // The open file takes the lines until the next attempt.
+    }
+  };
   return {
     write: (lines) => {
-      if (isOpen) stream.write(lines);
+      if (!isOpen) return;
+      if (rotation !== undefined && typeof dest === "string") rotateWhenLarge(dest, rotation);
+      bytes += Buffer.byteLength(lines);
+      stream.write(lines);
     },
     end: () => {
       if (!isOpen) return;
@@ -75,6 +107,19 @@ export function keepOutput(): void {
       if (typeof done === "function") process.nextTick(done);
       return true;
     };
+  }
+}
+
+/** Bytes of a file; undefined without the file. */
+function sizeOf(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.size;
+}
+
+/** Renames `file` to `file.1`, `file.1` to `file.2`, up to the number `earlier`, whose file is replaced. */
+function shiftFiles(file: string, earlier: number): void {
+  for (let number = earlier; number > 0; number--) {
+    const from = number === 1 ? file : `${file}.${number - 1}`;
+    if (sizeOf(from) !== undefined) renameSync(from, `${file}.${number}`);
   }
 }
 

@@ -54,7 +54,7 @@ export async function controlPlaneImage(root: string, say: (line: string) => voi
         from: root,
         to: HOME,
         only: PROGRAM,
-        without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts"],
+        without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts", "*.guest.ts"],
       },
     ],
     packages: async () => [...(await npmPackages(folders)), ...(await crates(root, ["sluice-gpud"]))],

@@ -5,7 +5,7 @@ import path from "node:path";
 
 const SKIPPED = new Set(["node_modules", "target", ".next", ".git", "__pycache__", "dist"]);
 /** Tests stand beside what they test, and are in no build. */
-const TEST = /\.(test|cluster)\.tsx?$/;
+const TEST = /\.(test|cluster|guest)\.tsx?$/;
 
 /** SHA-256 over names and contents of the files below the given paths, tests left out. */
 export async function fingerprint(root: string, paths: readonly string[]): Promise<string> {

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -100,6 +100,18 @@ it("keeps no more than a piece of what a service prints without line ends", asyn
   const logged = async () => (await readFile(logFile, "utf8")).split("\n").filter((line) => line.startsWith("x"));
   await expect.poll(async () => (await logged()).length).toBe(Math.floor(1_000_000 / 16_384));
   expect(new Set((await logged()).map(({ length }) => length))).toEqual(new Set([16_384]));
+});
+
+it("renames the log of a service that has become large", async () => {
+  const logFile = path.join(await mkdtemp(path.join(tmpdir(), "sluice-service-")), "log");
+  await writeFile(logFile, "");
+  await truncate(logFile, 60 * 1024 ** 2);
+  service = await startService("it", {
+    ...{ command: process.execPath, args: ["-e", PROGRAM], env: process.env, logFile },
+    ready: (line) => line === "up",
+  });
+  expect((await stat(`${logFile}.1`)).size).toBe(60 * 1024 ** 2);
+  expect(await readFile(logFile, "utf8")).toBe("up\n");
 });
 
 describe("a program with a limit", () => {

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Watchdog } from "#scripts/lib/watchdog.ts";
 import { onLines } from "#server/lines.ts";
-import { type Output, outputTo } from "#server/output.ts";
+import { type Output, outputTo, type Rotation } from "#server/output.ts";
 
 export type RunOptions = {
   cwd?: string;
@@ -57,6 +57,9 @@ export async function attempt(work: () => Promise<void>): Promise<string | undef
   }
 }
 
+/** At most 150 MiB for the log files of a service. */
+const LOG_FILES: Rotation = { maxBytes: 50 * 1024 ** 2, earlier: 2 };
+
 export type Service = {
   name: string;
   /** Asks it to end, waits, and ends it for good when it does not. */
@@ -70,6 +73,7 @@ export type ServiceOptions = {
   args: readonly string[];
   env: NodeJS.ProcessEnv;
   cwd?: string;
+  /** Renamed to `<file>.1` and `<file>.2` as it grows. */
   logFile: string;
   /** Recognises the line that says it is ready. */
   ready: (line: string) => boolean;
@@ -85,7 +89,7 @@ export type ServiceOptions = {
 
 /** Starts a program, waits until it is ready, and starts it again (with growing pauses) when it dies. */
 export async function startService(name: string, options: ServiceOptions): Promise<Service> {
-  const log = outputTo(options.logFile);
+  const log = outputTo(options.logFile, undefined, LOG_FILES);
   let stopping = false;
   let watching: { stop: () => void } | undefined;
   let child: ChildProcess = launch(options, log);

@@ -117,6 +117,16 @@ describe("the control groups of local workspaces", () => {
     expect(done).toEqual([]);
   });
 
+  it.each([
+    ["EACCES", "is not delegated to the user of the broker"],
+    ["EROFS", "is mounted read-only"],
+  ])("are reported as missing where the kernel refuses with %s", async (code, reason) => {
+    const own = await group("user.slice/session.scope");
+    const refusing = { ...fake, mkdir: async () => await Promise.reject(Object.assign(new Error(code), { code })) };
+    const missing = await prepareControlGroups({ mount, own: "/user.slice/session.scope", isRoot: false }, refusing);
+    expect(missing).toEqual({ missing: `the control group ${own} ${reason}` });
+  });
+
   it("hold a workspace to its size, and go with the workspace", async () => {
     const made = await makeGroup({ folder: mount }, { id: "ws-a", limits }, fake);
     expect(made).toBe(path.join(mount, "ws-a"));

@@ -66,10 +66,17 @@ export async function prepareControlGroups(
     try {
       return await prepareBelow(tree, base, base === service);
     } catch (error) {
-      missing = error instanceof Error ? error.message : String(error);
+      missing = reasonOf(error, base);
     }
   }
   return { missing };
+}
+
+function reasonOf(error: unknown, base: string): string {
+  if (isCode(error, "EACCES") || isCode(error, "EPERM"))
+    return `the control group ${base} is not delegated to the user of the broker`;
+  if (isCode(error, "EROFS")) return `the control group ${base} is mounted read-only`;
+  return error instanceof Error ? error.message : String(error);
 }
 
 async function prepareBelow(tree: Hierarchy, base: string, mayEmpty: boolean): Promise<ControlGroups> {

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -16,6 +16,7 @@ import { messageFor } from "#server/errors.ts";
 import { unfinishedName } from "#server/unfinished-name.ts";
 import { runConfined, takeBack } from "./confined.ts";
 import { withFileLock } from "./file-lock.ts";
+import { cachesOf, removeCaches, replaceFile, writeLabSettings } from "./package-links.ts";
 import { isAlive, runLines } from "./processes.ts";
 import { findUv } from "./uv.ts";
 import { builtWheel } from "./wheel.ts";
@@ -374,9 +375,6 @@ async function buildOn(base: string, build: Build, options: BuildOptions): Promi
   await finish(build, unfinished, options);
 }
 
-/** Caches that packages would write into a new home at their first import. Each home begins with a copy. */
-export const cachesOf = (environment: string): string => path.join(environment, "share", "sluice", "cache");
-
 /** Fills the caches: matplotlib's list of fonts, where the environment has matplotlib. */
 async function makeCaches(folder: string, options: PrepareOptions): Promise<void> {
   const program =
@@ -424,20 +422,6 @@ async function buildProposed(build: Build, options: BuildOptions): Promise<void>
   await finish(build, unfinished, options);
 }
 
-/** Removes what a package has put where our caches belong: each start of a workspace copies those. */
-async function removeCaches(folder: string): Promise<void> {
-  const caches = cachesOf(folder);
-  if (!existsSync(caches)) return;
-  await refuseLink(folder, path.dirname(caches), "Sluice's caches");
-  await rm(caches, { recursive: true });
-}
-
-/** Throws if `inner`, a folder of the environment, is reached through a link of a package. */
-async function refuseLink(environment: string, inner: string, what: string): Promise<void> {
-  if ((await realpath(inner)) !== path.join(await realpath(environment), path.relative(environment, inner)))
-    throw new Error(`A package has laid a link where ${what} belong.`);
-}
-
 /** What the installer of a proposal looks at beside the system's own folders. */
 export function toolsOf({ uv, python }: { uv: string; python: Python }): string[] {
   return [uv, ...(python.basePrefix === "/usr" ? [] : [python.basePrefix])];
@@ -460,21 +444,12 @@ async function finish(build: Build, unfinished: string, options: BuildOptions): 
   const { definition, folder, hash, python, target } = build;
   options.signal?.throwIfAborted();
   if (definition.labSettings !== undefined) {
-    const settings = path.join(unfinished, "share", "jupyter", "lab", "settings");
-    await mkdir(settings, { recursive: true });
-    await refuseLink(unfinished, settings, "JupyterLab's settings");
-    await replace(path.join(settings, "overrides.json"), await readFile(path.join(folder, definition.labSettings)));
+    await writeLabSettings(unfinished, await readFile(path.join(folder, definition.labSettings)));
   }
   const facts = { hash, python, env: definition.env };
-  await replace(path.join(unfinished, "sluice-environment.json"), `${JSON.stringify(facts, null, 2)}\n`);
+  await replaceFile(path.join(unfinished, "sluice-environment.json"), `${JSON.stringify(facts, null, 2)}\n`);
   await runLines("chmod", ["-R", "a+rX,a-w", unfinished]);
   await rename(unfinished, target);
-}
-
-/** Writes a file of our own, never through a link that a package has laid in its place. */
-async function replace(file: string, content: string | Buffer): Promise<void> {
-  await rm(file, { recursive: true, force: true });
-  await writeFile(file, content, { flag: "wx" });
 }
 
 /** Deletes an environment, whose folders nobody may write to. */

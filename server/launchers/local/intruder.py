@@ -45,6 +45,10 @@ attempt("write into the shared environment", lambda: open(f"{environment}/x", "w
 attempt("make the shared environment writable", lambda: run("mount", "-o", "remount,bind,rw", environment))
 inside = f"mount -o remount,bind,rw {environment} && touch {environment}/x"
 attempt("make it writable in a namespace of its own", lambda: run("unshare", "-Urm", "sh", "-c", inside))
+# No process maps these pages, so no sum of processes counts them.
+memory = "mount -t tmpfs -o size=1g memory /dev/shm && head -c 1000000 /dev/zero >/dev/shm/file"
+attempt("mount a file system in memory in a namespace of its own", lambda: run("unshare", "-Urm", "sh", "-c", memory))
+attempt("become root in a namespace of its own", lambda: run("unshare", "-Ur", "true"))
 attempt("take /proc/sys", lambda: os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
 attempt("become root", lambda: os.setuid(0))
 attempt("use a set-uid program", lambda: run("su", "-c", "id", "root"))

@@ -227,6 +227,8 @@ describe("a notebook that goes after what is not its own", () => {
       expect(report.got[`read ${name}`]).toMatch(/^YES/);
     }
     expect(report.got["see the broker's process"]).toMatch(/^YES/);
+    expect(report.got["become root in a namespace of its own"]).toMatch(/^YES/);
+    expect(report.got["mount a file system in memory in a namespace of its own"]).toMatch(/^YES/);
     expect(report.got["connect to the database"]).toMatch(/^YES/);
     expect(report.got["listen to the other workspace's kernel"]).toMatch(/^YES/);
     for (const address of hostAddresses) expect(report.got[`connect to the host at ${address}`]).toMatch(/^YES/);

@@ -64,8 +64,9 @@ done
 mkdir "$root/dev/pts" "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts "$root/dev/pts"
 memory_files "$shm" "$root/dev/shm"
-# Pages of 4 KiB. Before Linux 6.9 only root may set the limit.
+# Pages of 4 KiB. Messages are kernel memory; a queue holds 16 KiB. Before Linux 6.9 only root may set the limits.
 (echo "$((shm / 4096))" >"$root/proc/sys/kernel/shmall") 2>/dev/null || true
+(echo 256 >"$root/proc/sys/kernel/msgmni") 2>/dev/null || true
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 ln -s /proc/self/fd/0 "$root/dev/stdin"
@@ -88,10 +89,15 @@ mount -o remount,bind,ro,nosuid,nodev /
 [ "$tasks" = any ] || prlimit --pid "$$" --nproc="$tasks:$tasks"
 
 # From here on there is no way back: no capability, no set-uid program, nothing of the host below any path.
-if [ "$uid" = same ]; then
-  # We are root of our own user namespace; the kernel lets only a process with all rights there map it into another.
-  exec unshare --user --map-user=1000 --map-group=1000 -- setpriv --inh-caps=-all --ambient-caps=-all --no-new-privs -- "$@"
+set -- setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs -- "$@"
+if [ "$uid" = same ] || [ "$userns" = yes ]; then
+  # In a user namespace of its own a program would be root: it could mount file systems in memory, which no limit counts,
+  # and reach parts of the kernel that only root reaches. The limit belongs to the namespace that it is written in.
+  set -- unshare --user --map-user=1000 --map-group=1000 --keep-caps -- \
+    sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"' sh "$@"
 fi
-[ "$userns" = yes ] && set -- unshare --user --map-user=1000 --map-group=1000 -- "$@"
-exec setpriv --reuid="$uid" --regid="$uid" --clear-groups \
-  --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs -- "$@"
+# Without root we are root of our own user namespace; the kernel lets only a process with all rights there map it into
+# another.
+[ "$uid" = same ] || set -- setpriv --reuid="$uid" --regid="$uid" --clear-groups --bounding-set=-all \
+  --inh-caps=-all --ambient-caps=-all --no-new-privs -- "$@"
+exec "$@"

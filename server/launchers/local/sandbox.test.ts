@@ -143,6 +143,13 @@ describe.runIf(probeSandbox().mode !== undefined)("the sandbox", () => {
     expect(look(mode, { what, mounts }).trim().split("\n")).toEqual(["write", "read", "write"]);
   });
 
+  it.each(modes)("refuses namespaces, in which a program would be root (%o)", (mode) => {
+    const tries = ["--user", "--user --map-root-user --mount", "--mount", "--ipc", "--net"];
+    const what = `for flags in ${tries.map((each) => `'${each}'`).join(" ")}; do unshare $flags true 2>/dev/null && echo $flags; done
+      echo 9 2>/dev/null >/proc/sys/user/max_user_namespaces && echo writable; cat /proc/sys/user/max_user_namespaces`;
+    expect(look(mode, { what }).trim().split("\n")).toEqual(["0"]);
+  });
+
   it.each(modes)("lets through to a gpud's socket, and nobody lays another there (%o)", async (mode) => {
     const sockets = mkdtempSync(path.join(folder, "gpud-"));
     chmodSync(sockets, 0o755);
@@ -191,7 +198,9 @@ for folder in ["/dev/shm", "/tmp"]:
         print(folder, "files", errno.errorcode[error.errno])
 libc = ctypes.CDLL(None, use_errno=True)
 segment = libc.shmget(0, ctypes.c_size_t(64 << 20), 0o1600)
-print("System V", errno.errorcode[ctypes.get_errno()] if segment < 0 else "allowed")`;
+print("System V", errno.errorcode[ctypes.get_errno()] if segment < 0 else "allowed")
+queues = sum(libc.msgget(0, 0o1600) >= 0 for _ in range(1000))
+print("messages", errno.errorcode[ctypes.get_errno()] if queues <= 256 else "allowed")`;
 
 describe.runIf(probeSandbox().mode !== undefined)("the limits of the sandbox", () => {
   const limits = { tasks: TASKS, shmBytes: 8 * MIB, tmpBytes: 4 * MIB };
@@ -214,6 +223,7 @@ describe.runIf(probeSandbox().mode !== undefined)("the limits of the sandbox", (
       "/tmp files ENOSPC",
       // Without root only since Linux 6.9.
       expect.stringMatching(mode.asRoot ? /^System V ENOSPC$/ : /^System V (ENOSPC|allowed)$/),
+      expect.stringMatching(mode.asRoot ? /^messages ENOSPC$/ : /^messages (ENOSPC|allowed)$/),
     ]);
   });
 

@@ -8,10 +8,11 @@ import path from "node:path";
 import { isWorkspaceId } from "#server/ids.ts";
 import type { Layout } from "#server/launchers/layout.ts";
 import { bytesOf } from "./disk-usage.ts";
-import { type BuiltEnvironment, cachesOf } from "./environment.ts";
+import type { BuiltEnvironment } from "./environment.ts";
 import { writeExamples } from "./examples.ts";
 import { socketsOf } from "./network.ts";
 import { writeCommands } from "./overlay-commands.ts";
+import { cachesOf } from "./package-links.ts";
 import { runLines } from "./processes.ts";
 
 export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");

@@ -1,0 +1,3 @@
+import { bootstrap } from "./bootstrap.mjs";
+
+if (await bootstrap(import.meta.url, { native: false })) await import("./guest/main.ts");
