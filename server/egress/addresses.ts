@@ -3,7 +3,7 @@
  * judged address, so DNS rebinding has no effect.
  */
 import { readFileSync } from "node:fs";
-import { BlockList, isIP } from "node:net";
+import { BlockList, isIP, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 
 /**
@@ -57,6 +57,14 @@ export class AddressRules {
     return isIP(plain) !== 0 && this.#lists().own.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
   }
 
+  /**
+   * Whether a connection that was made ends at this host. The address may have come after it was judged, and a local
+   * route delivers addresses that no interface has; the kernel then takes the same address for both ends.
+   */
+  endsHere({ localAddress, remoteAddress = "" }: Pick<Socket, "localAddress" | "remoteAddress">): boolean {
+    return localAddress === remoteAddress || ownAddresses().includes(withoutMapping(remoteAddress));
+  }
+
   #lists(): { own: BlockList; gateways: BlockList } {
     const of = this.#surroundings();
     if (this.#built?.of !== of) this.#built = { of, own: blockList(of.own), gateways: blockList(of.gateways) };
@@ -94,9 +102,13 @@ let kept: { at: number; surroundings: Surroundings } | undefined;
 /** This host's addresses and default gateways, at most ten seconds old. */
 export function surroundingsOfHost(): Surroundings {
   if (kept !== undefined && Date.now() - kept.at < KEPT_MS) return kept.surroundings;
-  const own = Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
-  kept = { at: Date.now(), surroundings: { own, gateways: gatewaysOfHost() } };
+  kept = { at: Date.now(), surroundings: { own: ownAddresses(), gateways: gatewaysOfHost() } };
   return kept.surroundings;
+}
+
+/** The addresses of this host's interfaces at this moment. */
+function ownAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
 }
 
 /** Gateways from the kernel's routing tables; empty when the tables cannot be read. */

@@ -183,6 +183,37 @@ describe("rejects a connection to", () => {
     });
     expect(looks).toBe(1);
   });
+
+  it("an address that became this host's after it was judged", async () => {
+    class JudgedBefore extends AddressRules {
+      override reach(address: string) {
+        return address === "127.0.0.1" ? "public" : super.reach(address);
+      }
+    }
+    const later = createEgressProxy({
+      rules: new JudgedBefore(() => ({ own: [], gateways: [] })),
+      policy: () => policy,
+      gpuServers: () => gpuServers,
+      indexes: new Set(),
+      onRefused: (refusal) => refusals.push(refusal),
+    });
+    const usual = socketPath;
+    socketPath = path.join(folder, "later.sock");
+    later.server.listen(socketPath);
+    await once(later.server, "listening");
+    try {
+      for (const answer of [await tunnel(`127.0.0.1:${port}`), await get(`http://127.0.0.1:${port}/`)]) {
+        expect(answer).toMatchObject({ status: 403, body: expect.stringMatching(/closed/) as string });
+      }
+      expect((await socks("127.0.0.1", port)).reply).toBe(2);
+      expect(refusals).toHaveLength(3);
+      gpuServers.add(`127.0.0.1:${port}`);
+      expect((await tunnel(`127.0.0.1:${port}`)).status).toBe(200);
+    } finally {
+      socketPath = usual;
+      later.close();
+    }
+  });
 });
 
 it("opens what the list names, and GPU servers in every mode", async () => {
