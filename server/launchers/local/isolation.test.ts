@@ -101,7 +101,7 @@ beforeAll(async () => {
   launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
   database = await createTestDatabase();
   egress = await startEgress(database.db, { stateDir: state.stateDir, log: logger("test"), environment: process.env });
-  listener = createServer((socket) => socket.end()).listen(0, "0.0.0.0");
+  listener = createServer((socket) => socket.end("the host")).listen(0, "0.0.0.0");
   abstract = createServer((socket) => socket.end()).listen({ path: ABSTRACT.replace("@", "\0") });
   const world = await makeWorld(database.db);
   const owner = world.member;
