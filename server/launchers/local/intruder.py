@@ -137,6 +137,7 @@ attempt("connect to the database", database)
 def reached(address, port):
     # The workspace's own forwarder takes connections to other addresses before the egress process judges them.
     with socket.create_connection((address, port), 3) as link:
+        link.settimeout(10)
         greeting = link.recv(100)
     if not greeting:
         raise ConnectionError("closed without a word")
