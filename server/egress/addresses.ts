@@ -3,7 +3,7 @@
  * judged address, so DNS rebinding has no effect.
  */
 import { readFileSync } from "node:fs";
-import { BlockList, isIP } from "node:net";
+import { BlockList, isIP, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 
 /**
@@ -58,6 +58,14 @@ export class AddressRules {
     return isIP(plain) !== 0 && this.#lists().own.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
   }
 
+  /**
+   * Whether a connection that was made ends at this host. The address may have come after it was judged, and a local
+   * route delivers addresses that no interface has; the kernel then takes the same address for both ends.
+   */
+  endsHere({ localAddress, remoteAddress = "" }: Pick<Socket, "localAddress" | "remoteAddress">): boolean {
+    return localAddress === remoteAddress || ownAddresses().includes(withoutMapping(remoteAddress));
+  }
+
   #lists(): { own: BlockList; gateways: BlockList; networks: BlockList } {
     const of = this.#surroundings();
     if (this.#built?.of !== of) {
@@ -110,6 +118,11 @@ export function surroundingsWith(
   const all = Object.values(interfaces).flatMap((each) => each ?? []);
   const networks = all.flatMap(({ cidr }) => cidr ?? []);
   return { own: all.map(({ address }) => address), gateways, networks };
+}
+
+/** The addresses of this host's interfaces at this moment. */
+function ownAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
 }
 
 /** Gateways from the kernel's routing tables; empty when the tables cannot be read. */

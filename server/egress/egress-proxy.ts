@@ -21,7 +21,7 @@ import type { RefusedConnection } from "#server/services/workspace/record-refusa
 import { within } from "#server/within.ts";
 import { WorkQueue } from "#server/work-queue.ts";
 import type { AddressRules } from "./addresses.ts";
-import { canonicalHost, type Destination, type EgressDecision, hostAndPort, judge } from "./judge.ts";
+import { canonicalHost, closedHere, type Destination, type EgressDecision, hostAndPort, judge } from "./judge.ts";
 import { answerSocks, REPLY, readSocksRequest, SocksError } from "./socks.ts";
 import { throughUpstream, type Upstream } from "./upstream.ts";
 
@@ -73,7 +73,12 @@ class Unreachable extends Error {
   }
 }
 
-type Route = { destination: Destination; lookup: LookupFunction | undefined };
+type Route = {
+  destination: Destination;
+  lookup: LookupFunction | undefined;
+  /** GPU servers and package indexes may have an address of this host. */
+  mayEndHere: boolean;
+};
 
 class Egress implements EgressProxy {
   readonly server: Server;
@@ -135,8 +140,13 @@ class Egress implements EgressProxy {
 
   async #socks(client: Socket): Promise<void> {
     try {
-      const destination = await readSocksRequest(client);
+      const { command, ...destination } = await readSocksRequest(client);
       this.#opened(client);
+      if (command === "resolve") {
+        const isKnown = await this.#hasAddress(destination);
+        answerSocks(client, isKnown ? REPLY.done : REPLY.hostUnreachable);
+        return refuse(client);
+      }
       const server = await this.#connect(client, destination);
       answerSocks(client, REPLY.done);
       this.#join(client, server, this.#idleMs(destination));
@@ -178,19 +188,24 @@ class Egress implements EgressProxy {
       if (url?.protocol !== "http:") {
         throw new Unreachable(400, "This is the egress proxy of a workspace. Use http:// URLs or CONNECT.");
       }
-      const { destination, lookup } = await this.#route(destinationOf(url.href, 80));
+      const route = await this.#route(destinationOf(url.href, 80));
       // A client that left meanwhile sends no further `close` event, which would end the request.
       if (response.destroyed) return;
+      const { destination } = route;
       const { upstream } = this.#options;
       const isThrough = upstream?.covers(destination.host) === true;
+      const left = new AbortController();
+      response.once("close", () => left.abort());
+      const direct = isThrough ? undefined : await this.#dial(route, left.signal);
+      direct?.setTimeout(0);
       const onward = httpRequest({
-        ...(isThrough ? upstream.address : { host: bare(destination.host), port: destination.port, lookup }),
+        ...(direct === undefined ? upstream?.address : { createConnection: () => direct }),
         method: request.method,
         path: isThrough ? url.href : `${url.pathname}${url.search}`,
         headers: { ...withoutHops(request.headers), ...(isThrough ? upstream.headers : {}), host: url.host },
         setHost: false,
-        agent: new Agent({ keepAlive: false }),
-        timeout: CONNECT_MS,
+        ...(direct === undefined && { agent: new Agent({ keepAlive: false }) }),
+        timeout: direct === undefined ? CONNECT_MS : IDLE_MS,
       });
       response.once("close", () => onward.destroy());
       onward.on("timeout", () => onward.destroy(new Unreachable(504, `${destination.host} does not answer.`)));
@@ -213,9 +228,16 @@ class Egress implements EgressProxy {
     }
   }
 
-  /** The route to a permitted destination; throws `Unreachable` with the rule. */
-  async #route(asked: Destination): Promise<Route> {
-    const { rules, gpuServers, indexes, upstream, resolve, onRefused } = this.#options;
+  /** Whether a connection is worth a try. A refused name is: the connection then says the rule, with the port. */
+  async #hasAddress(asked: Destination): Promise<boolean> {
+    const { destination, policy, decision } = await this.#judge(asked);
+    return !("unknown" in decision) || this.#options.upstream?.resolves(destination.host, policy) === true;
+  }
+
+  async #judge(
+    asked: Destination,
+  ): Promise<{ destination: Destination; policy: EgressPolicy; decision: EgressDecision }> {
+    const { rules, gpuServers, indexes, resolve } = this.#options;
     const host = canonicalHost(asked.host);
     if (host === undefined) throw new Unreachable(400, `"${asked.host.slice(0, 100)}" is no host name and no address.`);
     const destination = { host, port: asked.port };
@@ -229,13 +251,22 @@ class Egress implements EgressProxy {
         return { unknown: `The resolver did not answer for ${host} in time.` };
       },
     );
+    return { destination, policy, decision };
+  }
+
+  /** The route to a permitted destination; throws `Unreachable` with the rule. */
+  async #route(asked: Destination): Promise<Route> {
+    const { gpuServers, indexes, upstream, onRefused } = this.#options;
+    const { destination, policy, decision } = await this.#judge(asked);
     if ("refused" in decision) {
       onRefused?.({ ...destination, reason: decision.refused });
       throw new Unreachable(403, decision.refused);
     }
     if ("unknown" in decision) {
       // Behind a proxy, the host may be unable to resolve names of the internet.
-      if (upstream?.resolves(destination.host, policy) === true) return { destination, lookup: undefined };
+      if (upstream?.resolves(destination.host, policy) === true) {
+        return { destination, lookup: undefined, mayEndHere: false };
+      }
       throw new Unreachable(502, decision.unknown);
     }
     const { addresses } = decision;
@@ -244,7 +275,8 @@ class Egress implements EgressProxy {
       if (asked.all === true) done(null, addresses);
       else done(null, first.address, first.family);
     };
-    return { destination, lookup };
+    const named = hostAndPort(destination);
+    return { destination, lookup, mayEndHere: gpuServers().has(named) || indexes.has(named) };
   }
 
   /** A session of a GPU server may be silent for days. */
@@ -267,15 +299,18 @@ class Egress implements EgressProxy {
   }
 
   async #reach(asked: Destination, signal: AbortSignal): Promise<Socket> {
-    const { destination, lookup } = await this.#route(asked);
+    const route = await this.#route(asked);
     signal.throwIfAborted();
     const { upstream } = this.#options;
+    if (upstream?.covers(route.destination.host) !== true) return await this.#dial(route, signal);
+    const through = await throughUpstream(upstream, hostAndPort(route.destination), CONNECT_MS, signal);
+    this.#keep(through);
+    return through;
+  }
+
+  /** A connection to a judged address that does not end at this host. Nothing was sent through it. */
+  async #dial({ destination, lookup, mayEndHere }: Route, signal: AbortSignal): Promise<Socket> {
     const { host, port } = destination;
-    if (upstream?.covers(host) === true) {
-      const through = await throughUpstream(upstream, hostAndPort(destination), CONNECT_MS, signal);
-      this.#keep(through);
-      return through;
-    }
     const socket = connect({ host: bare(host), port, lookup, allowHalfOpen: true, signal });
     this.#keep(socket);
     await new Promise<void>((resolve, reject) => {
@@ -285,6 +320,12 @@ class Egress implements EgressProxy {
       socket.destroy();
       throw error;
     });
+    if (!mayEndHere && this.#options.rules.endsHere(socket)) {
+      socket.destroy();
+      const reason = closedHere(host);
+      this.#options.onRefused?.({ ...destination, reason });
+      throw new Unreachable(403, reason);
+    }
     return socket;
   }
 

@@ -70,11 +70,14 @@ export function hostAndPort({ host, port }: Destination): string {
 
 function refusal(host: string, found: LookupAddress[], policy: EgressPolicy, rules: AddressRules): string {
   const reaches = new Set(found.map(({ address }) => rules.reach(address)));
-  if (reaches.size === 1 && reaches.has("closed"))
-    return `${host} has an address of this host, its gateway or a local link, which is closed to all workspaces.`;
+  if (reaches.size === 1 && reaches.has("closed")) return closedHere(host);
   if (policy.mode === "list") return notListed(host);
   return `${host} has a private address outside the ranges of this team's outgoing network policy. Ask an admin to add a range.`;
 }
+
+/** The refusal of an address that no policy opens. */
+export const closedHere = (host: string): string =>
+  `${host} has an address of this host, its gateway or a local link, which is closed to all workspaces.`;
 
 const notListed = (host: string): string =>
   `${host} is not on the list of this team's outgoing network policy. Ask an admin to add the host.`;

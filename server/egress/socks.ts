@@ -1,9 +1,12 @@
-/** The opening of a SOCKS5 connection (RFC 1928), without authentication and with CONNECT as the only command. */
+/**
+ * The opening of a SOCKS5 connection (RFC 1928), without authentication. Commands are CONNECT and RESOLVE, an extension of
+ * Tor's SOCKS: here its answer says only whether the name has an address.
+ */
 import type { Socket } from "node:net";
 import type { Destination } from "./judge.ts";
 
 const VERSION = 5;
-const CONNECT = 1;
+const COMMANDS: Readonly<Record<number, SocksCommand>> = { 1: "connect", 240: "resolve" };
 const NO_AUTHENTICATION = 0;
 const NOT_ACCEPTABLE = 0xff;
 /** Longest opening: a greeting of 257 bytes and a request of 262. */
@@ -12,11 +15,13 @@ const LONGEST = 1024;
 /** Answers of a SOCKS5 server to a request. */
 export const REPLY = { done: 0, failed: 1, notAllowed: 2, hostUnreachable: 4, unknownCommand: 7, unknownAddress: 8 };
 
+export type SocksCommand = "connect" | "resolve";
+
 /** An opening that is not valid SOCKS5. The client already has its answer. */
 export class SocksError extends Error {}
 
 /** Reads greeting and request, answers the greeting, and leaves `socket` paused with what came after the request. */
-export async function readSocksRequest(socket: Socket): Promise<Destination> {
+export async function readSocksRequest(socket: Socket): Promise<Destination & { command: SocksCommand }> {
   const reader = new Reader(socket);
   try {
     const [version = 0, methods = 0] = await reader.take(2);
@@ -25,13 +30,14 @@ export async function readSocksRequest(socket: Socket): Promise<Destination> {
     const suits = offered.includes(NO_AUTHENTICATION);
     socket.write(Buffer.from([VERSION, suits ? NO_AUTHENTICATION : NOT_ACCEPTABLE]));
     if (!suits) throw new SocksError("the client wants to authenticate");
-    const [again = 0, command = 0, , kind = 0] = await reader.take(4);
+    const [again = 0, code = 0, , kind = 0] = await reader.take(4);
     if (again !== VERSION) throw new SocksError("not SOCKS5");
     const host = await readHost(reader, kind);
     const port = (await reader.take(2)).readUInt16BE();
-    if (command !== CONNECT) throw refused(socket, REPLY.unknownCommand, "only CONNECT is known");
+    const command = COMMANDS[code];
+    if (command === undefined) throw refused(socket, REPLY.unknownCommand, "only CONNECT and RESOLVE are known");
     if (host === undefined) throw refused(socket, REPLY.unknownAddress, "unknown kind of address");
-    return { host, port };
+    return { command, host, port };
   } finally {
     reader.close();
   }

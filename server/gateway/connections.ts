@@ -59,6 +59,10 @@ export class Connections {
     this.#frames.set(socket, new Frames(from));
   }
 
+  isUpgraded(socket: Duplex): boolean {
+    return this.#frames.has(socket);
+  }
+
   /** Looks at everything open; calls during a look make one more. */
   sweep(): void {
     this.#again = true;

@@ -181,7 +181,9 @@ class Handler {
       if (this.connections.add(socket, found.target) === undefined) return;
       prepareRequest(request, found.target.workspace.serverToken ?? "");
       this.#sockets.ws(request, socket, head, { target: targetOf(found.target) }, () => {
-        refuseUpgrade(socket, notAnswering(found.target.workspace.name, this.#options.portalUrl, workspaceId));
+        // Text after the upgrade would be read as a frame.
+        if (this.connections.isUpgraded(socket)) socket.destroy();
+        else refuseUpgrade(socket, notAnswering(found.target.workspace.name, this.#options.portalUrl, workspaceId));
       });
     } catch (error) {
       refuseUpgrade(socket, await this.#problem(error, workspaceId));

@@ -153,7 +153,8 @@ it("carries kernel messages of 100 MB both ways, and pings whoever follows the s
   // A longer one is refused.
   const ended = once(socket, "close");
   socket.send("x".repeat(101 * 2 ** 20));
-  expect((await ended)[0]).toBe(1009);
+  // Jupyter closes its socket with the message unread: the code can be lost with the connection.
+  expect([1009, 1006]).toContain((await ended)[0]);
   await expect.poll(() => pings, { timeout: 45_000, interval: 250 }).toBeGreaterThan(0);
   events.socket?.terminate();
 }, 120_000);

@@ -1,10 +1,11 @@
 /** Two real workspaces; a notebook in the first goes after everything that is not its own. */
-import { execFileSync, spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { networkInterfaces } from "node:os";
 import path from "node:path";
+import { promisify } from "node:util";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authSecret } from "#server/auth/keys.ts";
@@ -101,7 +102,7 @@ beforeAll(async () => {
   launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
   database = await createTestDatabase();
   egress = await startEgress(database.db, { stateDir: state.stateDir, log: logger("test"), environment: process.env });
-  listener = createServer((socket) => socket.end()).listen(0, "0.0.0.0");
+  listener = createServer((socket) => socket.end("the host")).listen(0, "0.0.0.0");
   abstract = createServer((socket) => socket.end()).listen({ path: ABSTRACT.replace("@", "\0") });
   const world = await makeWorld(database.db);
   const owner = world.member;
@@ -187,7 +188,7 @@ describe("a notebook that goes after what is not its own", () => {
     const refused = await database.db.select().from(egressRefusals).where(eq(egressRefusals.workspaceId, own.id));
     expect(refused.map(({ host }) => host)).toEqual(expect.arrayContaining(["localhost", "169.254.169.254"]));
     expect(refused.filter(({ reason }) => !reason.includes("which is closed"))).toEqual([]);
-  });
+  }, 120_000);
 
   it("cannot have an interpreter of its environment run on the host by the start of a workspace", async () => {
     const { pid } = JSON.parse(await readFile(own.paths.handle, "utf8")) as { pid: number };
@@ -219,7 +220,8 @@ describe("a notebook that goes after what is not its own", () => {
     const python = path.join(state.environment, "bin", "python");
     const talker = spawn(python, ["-c", TALKER, TALK], { stdio: ["pipe", "pipe", "inherit"] });
     await once(talker.stdout, "data");
-    const printed = execFileSync(python, ["-c", program], { encoding: "utf8", timeout: 60_000 });
+    // This process must go on, because it greets connections.
+    const { stdout: printed } = await promisify(execFile)(python, ["-c", program], { timeout: 60_000 });
     talker.stdin.end();
     await once(talker, "exit");
     const report = JSON.parse(printed.trim().split("\n").at(-1) ?? "") as Report;

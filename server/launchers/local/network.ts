@@ -8,7 +8,10 @@ import { workspaceSockets } from "#server/workspace-sockets.ts";
 /** The folder of a workspace's sockets to the broker and to its egress proxy, as the workspace sees it. */
 export const SOCKETS_INSIDE = "/run/sluice-network";
 
-/** Port on a workspace's loopback that speaks HTTP CONNECT and SOCKS5. */
+/**
+ * Port on a workspace's loopback that speaks HTTP CONNECT and SOCKS5. The forwarder takes the next two ports as well, for
+ * connections and DNS queries that the kernel redirects.
+ */
 export const EGRESS_PORT = 3128;
 
 /** Name of the broker's socket in a workspace's folder. */
@@ -20,7 +23,7 @@ export const FORWARDER_INSIDE = "/opt/sluice/egress-forward.py";
 /** The folder of a workspace's sockets on the host. */
 export const socketsOf = (stateDir: string, id: string): string => path.join(workspaceSockets(stateDir), id);
 
-/** The command of the forwarder from the loopback port to the egress socket. */
+/** The command of the forwarder from the loopback ports to the egress socket. */
 export function forwardCommand(python: string): string {
   return `${python} -I -S ${FORWARDER_INSIDE} ${EGRESS_PORT} ${SOCKETS_INSIDE}/egress.sock`;
 }

@@ -1,19 +1,20 @@
 #!/bin/sh
 # Builds a workspace's own view of the machine and becomes the given command in it, without any privilege.
 # Runs as first process of new mount, pid, ipc and network namespaces, with the right to change them.
-# usage: sandbox.sh ROOT UID USERNS PYTHON TASKS SHM OPERATION... -- COMMAND...
+# usage: sandbox.sh ROOT UID USERNS PYTHON TASKS SHM PORT OPERATION... -- COMMAND...
 #   ROOT       an empty folder of the host that becomes the mount point of the new root
 #   UID        the host's user id to run as, or "same"
 #   USERNS     "yes": end in a user namespace of its own as user 1000
 #   PYTHON     an interpreter that no tenant can write; it runs with the rights of the installation
 #   TASKS      limit of processes and threads, or "any"
 #   SHM        bytes of /dev/shm, also the limit of System V shared memory
+#   PORT       first of the ports on which egress-forward.py listens
 #   OPERATION  ro SOURCE TARGET | rw SOURCE TARGET | ro-folder SOURCE TARGET | rw-folder SOURCE TARGET
 #              tmpfs BYTES TARGET | link TEXT TARGET | dir TARGET
 #              The source of ro-folder and rw-folder is left out with a line where its path holds a link.
 set -eu
-root=$1 uid=$2 userns=$3 python=$4 tasks=$5 shm=$6
-shift 6
+root=$1 uid=$2 userns=$3 python=$4 tasks=$5 shm=$6 port=$7
+shift 7
 
 place() { # makes the mount point $2 for the source $1
   if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root${2%/*}" && : >"$root$2"; fi
@@ -73,9 +74,8 @@ ln -s /proc/self/fd/0 "$root/dev/stdin"
 ln -s /proc/self/fd/1 "$root/dev/stdout"
 ln -s /proc/self/fd/2 "$root/dev/stderr"
 
-# The network is a loopback of its own and nothing else. SIOCSIFFLAGS (0x8914) sets IFF_UP (1) on `lo`.
-ip link set lo up 2>/dev/null || "$python" -I -S -c 'import fcntl, socket, struct
-fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh22x", b"lo", 1))'
+# The network is a loopback of its own and nothing else.
+"$python" -I -S "${0%/*}/own-network.py" "$port"
 
 mkdir "$root/.host"
 cd "$root"

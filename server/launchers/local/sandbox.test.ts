@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { insideLayout } from "#server/launchers/layout.ts";
+import { EGRESS_PORT } from "./network.ts";
 import { countsTasks, type Mount, probeSandbox, type SandboxLimits, sandboxCommand, workspaceUid } from "./sandbox.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "sluice-sandbox-"));
@@ -25,11 +26,23 @@ const isRoot = process.getuid?.() === 0;
 const LOOK =
   "id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status; ls /; test -w /usr && echo writable; test -e /dev/nvidiactl && echo nvidiactl; true";
 
-const PROGRAMS = ["sandbox.sh", "close-descriptors.py", "bind-folder.py"];
+const PROGRAMS = ["sandbox.sh", "close-descriptors.py", "bind-folder.py", "own-network.py", "resolv.conf"];
 
 const CONNECT = `import socket
 socket.socket(socket.AF_UNIX).connect("${insideLayout.gpuds}/gpud.sock")
 print("connected")`;
+
+/** Connects to an address outside, takes the connection as the forwarder does, and tries to end the redirection. */
+const REDIRECTED = `import socket, struct, subprocess, threading
+taker = socket.create_server(("127.0.0.1", ${EGRESS_PORT + 1}))
+taker.settimeout(10)
+threading.Thread(target=lambda: socket.create_connection(("192.0.2.77", 443), 10), daemon=True).start()
+port, address = struct.unpack("!2xH4s8x", taker.accept()[0].getsockopt(socket.SOL_IP, 80, 16))
+print(socket.inet_ntoa(address), port)
+for command in ("ip link set lo down", "ip route del local default dev lo table local"):
+    for way in ("", "unshare --user --map-root-user "):
+        if subprocess.run(way + command, shell=True, stderr=subprocess.DEVNULL).returncode == 0:
+            print("changed", way, command)`;
 
 /** Exchanges two names for as long as it runs: RENAME_EXCHANGE (2) of renameat2. */
 const EXCHANGE = `import ctypes, os, sys
@@ -148,6 +161,11 @@ describe.runIf(probeSandbox().mode !== undefined)("the sandbox", () => {
     const what = `for flags in ${tries.map((each) => `'${each}'`).join(" ")}; do unshare $flags true 2>/dev/null && echo $flags; done
       echo 9 2>/dev/null >/proc/sys/user/max_user_namespaces && echo writable; cat /proc/sys/user/max_user_namespaces`;
     expect(look(mode, { what }).trim().split("\n")).toEqual(["0"]);
+  });
+
+  it.each(modes)("redirects connections to other addresses, whatever a program does (%o)", (mode) => {
+    const seen = look(mode, { what: `python3 -c '${REDIRECTED}'; grep -v '^#' /etc/resolv.conf` });
+    expect(seen.trim().split("\n").slice(0, 2)).toEqual(["192.0.2.77 443", "nameserver 127.0.0.1"]);
   });
 
   it.each(modes)("lets through to a gpud's socket, and nobody lays another there (%o)", async (mode) => {

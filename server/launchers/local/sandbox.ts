@@ -8,8 +8,11 @@ import { release, tmpdir } from "node:os";
 import path from "node:path";
 import type { Isolation } from "#server/launchers/launcher.ts";
 import { DEFAULT_SHM_BYTES } from "./limits.ts";
+import { EGRESS_PORT } from "./network.ts";
 
 const SCRIPT = path.join(import.meta.dirname, "sandbox.sh");
+/** Names the forwarder as the only DNS server: those of the host are out of reach. */
+const RESOLV_CONF = path.join(import.meta.dirname, "resolv.conf");
 const CLOSE_DESCRIPTORS = path.join(import.meta.dirname, "close-descriptors.py");
 
 /** How this machine lets us isolate. As root we also change to a user id of the workspace's own. */
@@ -49,7 +52,6 @@ const ETC = [
   "pki",
   "profile",
   "protocols",
-  "resolv.conf",
   "services",
   "ssl",
   "terminfo",
@@ -65,6 +67,7 @@ export function systemOperations(): string[] {
     else if (kind?.isDirectory()) operations.push("ro", name, name);
   }
   for (const name of ETC) if (existsSync(`/etc/${name}`)) operations.push("ro", `/etc/${name}`, `/etc/${name}`);
+  operations.push("ro", RESOLV_CONF, "/etc/resolv.conf");
   operations.push("dir", "/var/empty");
   return operations;
 }
@@ -108,6 +111,7 @@ export function sandboxCommand(input: SandboxCommand): string[] {
     ...["sh", SCRIPT, root, mode.asRoot ? String(uid) : "same", mode.userNamespace ? "yes" : "no", python],
     limits !== undefined && countsTasks(mode) ? String(limits.tasks) : "any",
     String(limits?.shmBytes ?? DEFAULT_SHM_BYTES),
+    String(EGRESS_PORT),
     ...systemOperations(),
     ...(limits === undefined ? ["link", "/tmp", "/var/tmp"] : ["tmpfs", String(limits.tmpBytes), "/tmp"]),
     ...operations,
