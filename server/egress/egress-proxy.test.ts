@@ -197,7 +197,7 @@ describe("rejects a connection to", () => {
       }
     }
     const later = createEgressProxy({
-      rules: new JudgedBefore(() => ({ own: [], gateways: [] })),
+      rules: new JudgedBefore(() => ({ own: [], gateways: [], networks: [] })),
       policy: () => policy,
       gpuServers: () => gpuServers,
       indexes: new Set(),

@@ -145,7 +145,7 @@ class Egress implements EgressProxy {
       if (command === "resolve") {
         const isKnown = await this.#hasAddress(destination);
         answerSocks(client, isKnown ? REPLY.done : REPLY.hostUnreachable);
-        return refuse(client);
+        return endSocket(client);
       }
       const server = await this.#connect(client, destination);
       answerSocks(client, REPLY.done);

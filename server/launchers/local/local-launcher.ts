@@ -88,6 +88,9 @@ export type LocalLauncherOptions = {
   readFileSystem?: ReadFileSystem;
 };
 
+/** Notebooks seldom use all that their sizes allow: by default the sizes may add up to this much of the memory. */
+const MEMORY_FACTOR = 2;
+
 export class LocalLauncher implements Launcher {
   readonly name = "local";
   /** They share this machine: more at once make every one of them slower. */
@@ -99,7 +102,9 @@ export class LocalLauncher implements Launcher {
 
   constructor(options: LocalLauncherOptions) {
     this.#options = options;
-    this.#memory = new MemoryBudget(options.memoryBytes ?? thisMachinesMemory(), () => this.#memoryLimits());
+    this.#memory = new MemoryBudget(options.memoryBytes ?? MEMORY_FACTOR * thisMachinesMemory(), () =>
+      this.#memoryLimits(),
+    );
   }
 
   /** Prepared once: control groups that are delegated later need a restart of the broker. */
