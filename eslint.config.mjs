@@ -14,6 +14,10 @@ export default ts.config(
       "@typescript-eslint/no-explicit-any": "error",
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
       "@typescript-eslint/require-await": "off",
+      "@typescript-eslint/no-floating-promises": [
+        "error",
+        { allowForKnownSafeCalls: [{ from: "package", name: ["it", "describe"], package: "node:test" }] },
+      ],
       "@typescript-eslint/restrict-template-expressions": "off",
     },
   },

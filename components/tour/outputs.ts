@@ -13,7 +13,7 @@ export function joined(outputs: readonly Keyed[], output: KernelOutput): Keyed[]
   const before = outputs[at]?.output;
   if (before === undefined) return [...outputs, { key: outputs.length, output }];
   if (!isQueued(before) || isQueued(output)) return outputs.with(at, { key: at, output });
-  const { block: _, ...kept } = before;
+  const kept = { kind: before.kind, text: before.text };
   return [...outputs.with(at, { key: at, output: kept }), { key: outputs.length, output }];
 }
 

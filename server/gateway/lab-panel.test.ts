@@ -14,7 +14,8 @@ type Container = { init: (scope: unknown) => void; get: (name: string) => Promis
 type Kernel = { id: string; status: string; connectionStatus: string; requestExecute: (message: unknown) => unknown };
 
 /** The open stream of the workspace's server. */
-let source: { onmessage: (event: { data: string }) => void };
+type Source = { onmessage: (event: { data: string }) => void };
+let sources: Source[];
 let plugins: Plugin[];
 let node: HTMLElement;
 let kernel: Kernel | undefined;
@@ -29,13 +30,14 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  class Source {
+  sources = [];
+  class TestSource implements Source {
     onmessage = (_: { data: string }) => undefined;
     constructor() {
-      source = this;
+      sources.push(this);
     }
   }
-  vi.stubGlobal("EventSource", Source);
+  vi.stubGlobal("EventSource", TestSource);
   class Widget {
     node = document.createElement("div");
     title = {};
@@ -97,7 +99,7 @@ function tell(panel: object = {}): void {
   const quota = { gpuType: "soft", mostMilli: 1000, atOnceMilli: 1000 };
   const own = { gpuType: "soft", typed: "0.5", milli: 500 };
   const nothing = { types: [quota], default: own, policy: "ask", held: [], waiting: [], history: [] };
-  source.onmessage({ data: JSON.stringify({ text: "", detail: "told", panel: { ...nothing, ...panel } }) });
+  sources.at(-1)?.onmessage({ data: JSON.stringify({ text: "", detail: "told", panel: { ...nothing, ...panel } }) });
 }
 
 const buttons = () => [...node.querySelectorAll("button")];

@@ -61,7 +61,7 @@ const connection = (name: string, connectionStatus: string) => ({
 beforeEach(async () => {
   vi.useFakeTimers();
   [shown, open, defaults, opened, refreshed, reconnected] = [[], new Set(), 0, [], [], []];
-  [listeners, hasAccess, isHidden] = [new Map(), false, false];
+  [listeners, hasAccess, isHidden] = [new Map<string, () => Promise<void>>(), false, false];
   const addEventListener = (name: string, listener: () => Promise<void>) => void listeners.set(name, listener);
   const removeEventListener = (name: string) => void listeners.delete(name);
   const document = {

@@ -13,7 +13,7 @@ type Access = { theme: string };
 type ReadAccess = (last?: Access) => Promise<Access>;
 type Theme = { makeTheme: (settingregistry: unknown, access: Access, readAccess: ReadAccess) => Plugin };
 
-const module = async <T>(name: string) => (await import(pathToFileURL(path.join(FOLDER, name)).href)) as T;
+const load = async <T>(name: string) => (await import(pathToFileURL(path.join(FOLDER, name)).href)) as T;
 
 let portal: string | undefined;
 let systemIsDark: boolean;
@@ -22,11 +22,14 @@ let saved: string[];
 
 /** The person's own settings, as JSON, and what JupyterLab shows then. */
 async function startLab(raw = "{}") {
-  const { makeTheme } = await module<Theme>("theme.js");
-  const { readAccess } = await module<{ readAccess: ReadAccess }>("session.js");
+  const { makeTheme } = await load<Theme>("theme.js");
+  const { readAccess } = await load<{ readAccess: ReadAccess }>("session.js");
   // A class of its own: the extension changes it for good.
-  class Validator extends DefaultSchemaValidator {}
-  Validator.prototype.validateData = DefaultSchemaValidator.prototype.validateData;
+  class Validator extends DefaultSchemaValidator {
+    override validateData(...given: Parameters<DefaultSchemaValidator["validateData"]>) {
+      return super.validateData(...given);
+    }
+  }
   const settingregistry = { DefaultSchemaValidator: Validator, ISettingRegistry: "ISettingRegistry" };
   const plugin = makeTheme(settingregistry, await readAccess(), readAccess);
   const properties = {
@@ -52,7 +55,12 @@ async function startLab(raw = "{}") {
 }
 
 beforeEach(() => {
-  [portal, systemIsDark, listeners, saved] = ["system", false, new Map(), []];
+  [portal, systemIsDark, listeners, saved] = [
+    "system",
+    false,
+    new Map<string, () => Promise<void> | void>(),
+    [] as string[],
+  ];
   const addEventListener = (name: string, listener: () => Promise<void> | void) => void listeners.set(name, listener);
   vi.spyOn(window, "addEventListener").mockImplementation(addEventListener as typeof window.addEventListener);
   const media = {
