@@ -24,6 +24,7 @@ const { values, positionals } = parseArgs({
 const root = process.cwd();
 const native = path.join(root, "native");
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+const LEAVERS = 100_000;
 /** 20 ms each. */
 const histories = Number(values.histories ?? Number(values.seconds) * 50);
 if (!Number.isSafeInteger(seed) || !Number.isSafeInteger(histories) || histories < 1) {
@@ -83,6 +84,13 @@ const PARTS: Record<string, Part> = {
     args: ["node_modules/vitest/vitest.mjs", "run", "app/api/contract.test.ts"],
     cwd: root,
     env: { SLUICE_CONTRACT_RUNS: String(Number(values.seconds) * 2) },
+  },
+  /** Clients that leave the gateway before they are admitted. */
+  leavers: {
+    command: process.execPath,
+    args: ["node_modules/vitest/vitest.mjs", "run", "server/gateway/early-leavers.test.ts"],
+    cwd: root,
+    env: { SLUICE_TEST_LEAVERS: String(LEAVERS) },
   },
   ...Object.fromEntries(
     ["minimal", "cuda-python", "jax", "pytorch", "cupy"].map((name) => [`image-${name}`, image(name)]),

@@ -12,7 +12,7 @@ import { handover } from "#server/services/workspace/handover.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { closes, openSocket, SOON, send, startTestGateway, type TestGateway } from "./testing.ts";
 
-/** `SLUICE_TEST_LEAVERS=5000` for a longer run. */
+/** More in `npm run soak -- leavers`. */
 const LEAVERS = Number(process.env.SLUICE_TEST_LEAVERS ?? 300);
 /** Clients that hold a connection at one time. */
 const AT_ONCE = 100;
@@ -65,28 +65,32 @@ async function leave(turn: number): Promise<void> {
   else socket.resetAndDestroy();
 }
 
-it("forgets clients that leave during their admission, and logs each closed connection once", async () => {
-  for (let first = 0; first < LEAVERS; first += AT_ONCE) {
-    // The lock holds every admission until the clients have left.
-    await database.sql.begin(async (tx) => {
-      await tx`lock table gateway_sessions in access exclusive mode`;
-      await Promise.all(Array.from({ length: Math.min(AT_ONCE, LEAVERS - first) }, (_, at) => leave(first + at)));
-      await sleep(100);
-    });
-  }
-  await expect.poll(gateway.connections, SOON).toBe(0);
+it(
+  "forgets clients that leave during their admission, and logs each closed connection once",
+  async () => {
+    for (let first = 0; first < LEAVERS; first += AT_ONCE) {
+      // The lock holds every admission until the clients have left.
+      await database.sql.begin(async (tx) => {
+        await tx`lock table gateway_sessions in access exclusive mode`;
+        await Promise.all(Array.from({ length: Math.min(AT_ONCE, LEAVERS - first) }, (_, at) => leave(first + at)));
+        await sleep(100);
+      });
+    }
+    await expect.poll(gateway.connections, SOON).toBe(0);
 
-  const stays = await openSocket(gateway.port, {
-    ...{ host: ws.host, path: "/channels" },
-    headers: { cookie, origin: `http://${ws.host}` },
-  });
-  if (stays.socket === undefined) throw new Error("not open");
-  // The last leavers may be admitted only now: they are forgotten once their answers have failed.
-  await expect.poll(gateway.connections, SOON).toBe(1);
-  await stop(world.member.ctx, { id: ws.id });
-  expect(await closes(stays.socket)).toBe(true);
-  // Two more looks at everything open.
-  await sleep(4_500);
-  expect(lines.filter((line) => line.includes("connection closed"))).toHaveLength(1);
-  expect(gateway.connections()).toBe(0);
-}, 120_000);
+    const stays = await openSocket(gateway.port, {
+      ...{ host: ws.host, path: "/channels" },
+      headers: { cookie, origin: `http://${ws.host}` },
+    });
+    if (stays.socket === undefined) throw new Error("not open");
+    // The last leavers may be admitted only now: they are forgotten once their answers have failed.
+    await expect.poll(gateway.connections, SOON).toBe(1);
+    await stop(world.member.ctx, { id: ws.id });
+    expect(await closes(stays.socket)).toBe(true);
+    // Two more looks at everything open.
+    await sleep(4_500);
+    expect(lines.filter((line) => line.includes("connection closed"))).toHaveLength(1);
+    expect(gateway.connections()).toBe(0);
+  },
+  120_000 + 20 * LEAVERS,
+);
