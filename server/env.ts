@@ -112,7 +112,7 @@ const settings = z.object({
   SLUICE_REMOVED_FILES_GIB: z.coerce.number().int().min(1).default(100),
   /** Limit of a local workspace's files on disk, GiB. A workspace above the limit is told so on its page. */
   SLUICE_WORKSPACE_FILES_GIB: z.coerce.number().int().min(1).default(100),
-  /** Memory that the running local workspaces may have together by their sizes, GiB; default: what the machine has. */
+  /** Memory that the running local workspaces may have together by their sizes, GiB; default: twice the memory of the machine. */
   SLUICE_LOCAL_MEMORY_GIB: z.coerce.number().positive().optional(),
   /** A kernel that runs for so long is told to its holder and to the leads of their team, and audited, where the team's policy says nothing else; 0: none is. */
   SLUICE_LONG_KERNEL_SECONDS: z.coerce.number().int().min(0).default(300),

@@ -13,7 +13,7 @@ export function AuditFilter({ question, kept }: { question: AuditQuestion; kept:
         ))}
         <Field label="Who" name="who" type="search" maxLength={100} defaultValue={question.who} className="sm:w-52" />
         <Field
-          label="Did, e.g. lease.end"
+          label="Action, e.g. lease.end"
           name="did"
           type="search"
           maxLength={59}

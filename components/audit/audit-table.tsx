@@ -25,7 +25,7 @@ const columns: Column<AuditEvent>[] = [
   },
   {
     id: "action",
-    header: "Did",
+    header: "Action",
     className: "min-w-36 wrap-anywhere",
     sort: (row) => row.action,
     cell: (row) => (

@@ -121,7 +121,7 @@ export default function ProposeForm({
                 label="Base"
                 name="base"
                 defaultValue={source?.kind === "packages" ? source.base : undefined}
-                hint="Includes everything of it, with JupyterLab"
+                hint="Includes all packages of this environment and JupyterLab"
                 error={fields["source.base"]}
               >
                 {bases.map((base) => (

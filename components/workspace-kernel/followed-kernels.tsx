@@ -38,7 +38,7 @@ export function FollowedKernels({
   switch (state) {
     case "not running":
       return (
-        <EmptyState title="The workspace is not running">Start it, then its running notebooks stand here.</EmptyState>
+        <EmptyState title="The workspace is not running">Start the workspace to see its running notebooks.</EmptyState>
       );
     case "no answer":
       return (

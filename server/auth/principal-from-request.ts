@@ -11,7 +11,11 @@ import { readSession } from "#server/services/session/read.ts";
 
 const MINUTE_MS = 60_000;
 
-type Options = { now?: () => Date };
+type Options = {
+  now?: () => Date;
+  /** For a request that was let in before: what its headers tell of the browser is old. */
+  isSeenBefore?: boolean;
+};
 
 /**
  * The principal of these headers, `anonymous` when nothing in them is valid. A bearer token decides alone: a request
@@ -29,7 +33,7 @@ export async function principalFromHeaders(
   const cookies = headers.get("cookie");
   const sessionId = await sessionIdFromCookies(cookies);
   if (sessionId === undefined) return anonymous;
-  const theme = readCookie(cookies, themeCookie);
+  const theme = options.isSeenBefore === true ? undefined : readCookie(cookies, themeCookie);
   return await fromSession(db, sessionId, now, theme === undefined ? undefined : readTheme(theme));
 }
 

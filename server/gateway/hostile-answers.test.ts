@@ -69,6 +69,14 @@ it.each([
   expect((await send(gateway.port, { host: "localhost:3002", path: "/healthz" })).status).toBe(200);
 });
 
+it("keeps its guard headers, whatever the workspace calls hop-by-hop", async () => {
+  answer =
+    "HTTP/1.1 200 OK\r\nconnection: x-frame-options, x-content-type-options, x-mine\r\nx-mine: 1\r\ncontent-length: 2\r\n\r\nok";
+  const { headers } = await ask();
+  expect(headers).toMatchObject({ "x-frame-options": "SAMEORIGIN", "x-content-type-options": "nosniff" });
+  expect(headers["x-mine"]).toBeUndefined();
+});
+
 const upgrade = (more: string[] = []) =>
   [
     ...["GET /channels HTTP/1.1", `host: ${host}`, `origin: http://${host}`, "connection: Upgrade"],

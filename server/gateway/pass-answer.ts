@@ -8,11 +8,13 @@ import { guardResponse } from "./proxy-headers.ts";
  * permit: its program chooses status, reason and headers, and Node throws for some of them.
  */
 export function passAnswer(answer: IncomingMessage, response: ServerResponse): boolean {
-  guardResponse(answer.headers);
+  const headers = withoutHops(answer.headers);
+  // The body's framing is this connection's own.
+  delete headers["transfer-encoding"];
+  // Last: the workspace names which headers are hop-by-hop.
+  guardResponse(headers);
   try {
-    // With the standard reason. The body's framing is this connection's own.
-    const headers = withoutHops(answer.headers);
-    delete headers["transfer-encoding"];
+    // With the standard reason.
     response.writeHead(answer.statusCode ?? 0, headers);
   } catch {
     answer.destroy();

@@ -5,6 +5,8 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 const NOT_FORWARDED = [
   "authorization",
   "cookie",
+  // Node has answered it. The proxy tells no listener of a request with it.
+  "expect",
   "forwarded",
   "proxy-authorization",
   "x-forwarded-for",

@@ -1,7 +1,7 @@
 /** One network that opens connections without end, beside another one. */
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { type AddressInfo, connect, Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { ConnectionLimit, type ConnectionLimitOptions } from "./connection-limit.ts";
 
@@ -27,16 +27,19 @@ async function serve(options: Omit<ConnectionLimitOptions, "most">): Promise<Con
 
 const port = () => ((server as Server).address() as AddressInfo).port;
 
-/** Whether the server keeps the connection open. */
+/** Whether the server answers on a new connection, which stays open. */
 async function isKept(localAddress: string): Promise<boolean> {
   const socket = connect({ port: port(), host: "127.0.0.1", localAddress });
   opened.push(socket);
   await once(socket, "connect");
   socket.on("error", () => undefined);
-  return await Promise.race([
-    once(socket, "close").then(() => false),
-    new Promise<boolean>((resolve) => setTimeout(() => resolve(true), 500)),
-  ]);
+  socket.write("GET /soon HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  const isAnswered = async (event: string) =>
+    await once(socket, event).then(
+      () => event === "data",
+      () => false,
+    );
+  return await Promise.race([isAnswered("close"), isAnswered("data")]);
 }
 
 async function statusOf(path: string, forwarded: string): Promise<number | undefined> {
@@ -63,6 +66,26 @@ it("ends a network's connections beyond the limit, and serves another network an
   limit.release({ remoteAddress: "127.0.0.1", remotePort: localPort });
   expect(await isKept("127.0.0.1")).toBe(true);
 }, 30_000);
+
+it("forgets a connection whose port a new one has before it is closed", async () => {
+  const limit = new ConnectionLimit({ hops: 0, most: 3, isExempt: () => false });
+  const listeners: ((socket: Socket) => void)[] = [];
+  const listening = { on: (_: string, listener: (socket: Socket) => void) => listeners.push(listener) };
+  limit.watch(listening as unknown as Server);
+  const connection = () => {
+    const socket = new Socket();
+    Object.defineProperties(socket, { remoteAddress: { value: "192.0.2.1" }, remotePort: { value: 4000 } });
+    for (const listener of listeners) listener(socket);
+    return socket;
+  };
+  let last = connection();
+  for (let count = 0; count < 10; count++) {
+    const next = connection();
+    last.emit("close");
+    last = next;
+  }
+  expect(last.destroyed).toBe(false);
+});
 
 it("behind a proxy refuses a network's requests beyond the limit, and answers another network", async () => {
   await serve({ hops: 1 });

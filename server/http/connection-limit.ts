@@ -13,13 +13,16 @@ export type ConnectionLimitOptions = {
   isExempt?: (address: string) => boolean;
 };
 
+/** A connection; `isCounted` until it closes or other limits hold for it. */
+type Counted = { network: string; isCounted: boolean };
+
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 export class ConnectionLimit {
   readonly #options: ConnectionLimitOptions;
   readonly #counts = new Map<string, number>();
-  /** The network of each counted connection, by the peer's address and port. */
-  readonly #connections = new Map<string, string>();
+  /** Open connections by the peer's address and port. */
+  readonly #connections = new Map<string, Counted>();
 
   constructor(options: ConnectionLimitOptions) {
     this.#options = options;
@@ -39,14 +42,19 @@ export class ConnectionLimit {
         return;
       }
       const peer = peerOf(socket);
-      this.#connections.set(peer, network);
-      socket.once("close", () => this.#leavePeer(peer));
+      const counted = { network, isCounted: true };
+      this.#connections.set(peer, counted);
+      socket.once("close", () => {
+        this.#release(counted);
+        // A new connection can have the same port before this one is known to be closed.
+        if (this.#connections.get(peer) === counted) this.#connections.delete(peer);
+      });
     });
   }
 
   /** Counts a connection no longer, because other limits hold for what it has become. */
   release(socket: { remoteAddress?: string; remotePort?: number }): void {
-    this.#leavePeer(peerOf(socket));
+    this.#release(this.#connections.get(peerOf(socket)));
   }
 
   /** The listener for requests; behind proxies it refuses those beyond the limit. */
@@ -84,11 +92,10 @@ export class ConnectionLimit {
     else this.#counts.delete(network);
   }
 
-  #leavePeer(peer: string): void {
-    const network = this.#connections.get(peer);
-    if (network === undefined) return;
-    this.#connections.delete(peer);
-    this.#leave(network);
+  #release(counted: Counted | undefined): void {
+    if (counted?.isCounted !== true) return;
+    counted.isCounted = false;
+    this.#leave(counted.network);
   }
 }
 

@@ -27,7 +27,7 @@ export function watchSignIn(ctx: Context & { request: Request }, onEnded: () => 
   const look = async (): Promise<void> => {
     let wait = LOOK_MS;
     try {
-      const now = await principalFromHeaders(ctx.db, ctx.request.headers);
+      const now = await principalFromHeaders(ctx.db, ctx.request.headers, { isSeenBefore: true });
       if (isStopped) return;
       if (credentialOf(now) !== credential) {
         stop();

@@ -179,7 +179,7 @@ const states = { running: ["busy", "running"], done: ["ok", "answered"], failed:
 
 function Recent({ recent, shown }: { recent: WhatIfList["recent"]; shown: string | undefined }) {
   return (
-    <Section title="Asked lately" detail="An unchanged simulation is not run again">
+    <Section title="Recent simulations" detail="An unchanged simulation is not run again">
       <ul className="divide-y divide-line rounded-lg border border-line bg-surface">
         {recent.map(({ id, question, state, askedAt }) => (
           <li key={id} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">

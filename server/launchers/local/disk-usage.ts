@@ -24,7 +24,7 @@ export async function bytesOf(folders: readonly string[], options: MeasureOption
   // Files change during the measurement, so du may end with an error. `timeout` exits with 124 or more. It also ends du
   // if the signal has ended the shell only.
   const limit = `timeout -s KILL ${timeoutMs / 1000} nice -n 19`;
-  const owner = asOwner && process.getuid?.() !== 0 ? `$(${AS_OWNER} true 2>/dev/null && echo ${AS_OWNER} --)` : "";
+  const owner = asOwner ? ownerPrefix() : "";
   const measure = `${limit} ${owner} du --summarize --block-size=1024 --one-file-system -- "$@" 2>/dev/null; [ $? -lt 124 ]`;
   const lines = await runLines("sh", ["-c", measure, "du", ...folders], {
     killSignal: "SIGKILL",
@@ -37,16 +37,16 @@ export async function bytesOf(folders: readonly string[], options: MeasureOption
 const MOST_LINKED = 100_000;
 
 /**
- * Bytes of the files whose content or status changed in the last minutes, also when a program sets other times. Links
- * are not followed, a hard-linked file counts once, and other file systems are left out. After the timeout the bytes
- * found so far.
+ * Bytes of all whose content or status changed in the last minutes, also when a program sets other times. Links are not
+ * followed, a hard-linked file counts once, and other file systems are left out. Folders that their owner may not read
+ * count where the host has user namespaces. When the signal ends it: the bytes found so far.
  */
-export async function recentBytesOf(folders: readonly string[], minutes: number, timeoutMs: number): Promise<number> {
+export async function recentBytesOf(folders: readonly string[], minutes: number, signal: AbortSignal): Promise<number> {
   // No name is printed: it could hold a line break.
-  const words = ["-xdev", "-type", "f", "-cmin", `-${minutes}`, "-printf", "%n %D:%i %b\\n"];
-  const find = spawn("find", [...folders, ...words], {
+  const words = ["-xdev", "-cmin", `-${minutes}`, "-printf", "%n %D:%i %b\\n"];
+  const find = spawn("sh", ["-c", `exec ${ownerPrefix()} find "$@"`, "find", ...folders, ...words], {
     stdio: ["ignore", "pipe", "ignore"],
-    timeout: timeoutMs,
+    signal,
     killSignal: "SIGKILL",
   });
   find.once("error", () => undefined);
@@ -59,4 +59,9 @@ export async function recentBytesOf(folders: readonly string[], minutes: number,
     blocks += Number(taken);
   }
   return blocks * 512;
+}
+
+/** Shell words that let a process without root read the files of its user whatever their mode. */
+function ownerPrefix(): string {
+  return process.getuid?.() === 0 ? "" : `$(${AS_OWNER} true 2>/dev/null && echo ${AS_OWNER} --)`;
 }

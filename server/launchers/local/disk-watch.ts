@@ -3,8 +3,8 @@
  * every workspace is paused, and the one that wrote most ends; the others continue. Without the pause, a program that
  * writes a gigabyte within a second would fill the disk, reserve included, before anything is measured.
  */
-import { existsSync, readdirSync, statSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Disk, type ReadFileSystem, readDisk } from "#server/disk.ts";
@@ -18,8 +18,12 @@ import { type ProcessStart, signalProcess } from "./processes.ts";
 const LOOK_MS = 250;
 /** Writing of this age counts. */
 const RECENT_MINUTES = 2;
-/** Timeout of each measurement; all run at the same time. */
-const MEASURE_MS = 15_000;
+/** Limit of a pause. A measurement that is not done by then counts with what it has found. */
+const MEASURE_MS = 3_000;
+/** Least time between two pauses: a workspace that writes and deletes in turn pauses nobody for long. */
+const PAUSE_EVERY_MS = 10_000;
+/** Open files of a workspace that are looked at. */
+const MOST_OPEN_FILES = 4_000;
 const MIB = 1024 ** 2;
 /** A workspace that wrote less does not end. */
 const LEAST_BYTES = 16 * MIB;
@@ -52,6 +56,7 @@ export class DiskWatch {
   readonly #done: Promise<void>;
   /** Spare bytes after the last measurement: the next one follows only when more is gone. */
   #measuredAt = Number.POSITIVE_INFINITY;
+  #pausedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: DiskWatchOptions) {
     this.#options = options;
@@ -78,13 +83,13 @@ export class DiskWatch {
   async #look(): Promise<void> {
     const { stateDir, readFileSystem } = this.#options;
     const disk = await readDisk(stateDir, readFileSystem);
-    if (!isRunningOut(disk)) {
-      this.#measuredAt = Number.POSITIVE_INFINITY;
-      return;
-    }
-    if (this.#measuredAt - disk.spareBytes < LEAST_BYTES) return;
+    const { spareBytes, reserveBytes } = disk;
+    if (spareBytes > 2 * reserveBytes) this.#measuredAt = Number.POSITIVE_INFINITY;
+    if (!isRunningOut(disk) || this.#measuredAt - spareBytes < LEAST_BYTES) return;
+    if (performance.now() - this.#pausedAt < PAUSE_EVERY_MS) return;
     const running = await this.#options.running();
     if (running.length > 0) await this.#endWriter(running);
+    this.#pausedAt = performance.now();
     this.#measuredAt = (await readDisk(stateDir, readFileSystem)).spareBytes;
   }
 
@@ -94,7 +99,8 @@ export class DiskWatch {
     await writeFile(this.#pauseFile, "").catch(() => undefined);
     const paused = pause(running);
     try {
-      const written = await Promise.all(running.map(async (one) => await measure(one)));
+      const limit = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(MEASURE_MS)]);
+      const written = await Promise.all(running.map(async (one) => await measure(one, limit)));
       const most = written.toSorted((a, b) => b.bytes - a.bytes)[0];
       if (most === undefined || most.bytes < LEAST_BYTES) {
         log.warn("the disk is almost full, and no workspace wrote to it in the last minutes");
@@ -134,7 +140,7 @@ function isRunningOut({ spareBytes, reserveBytes }: Disk): boolean {
 }
 
 function sentenceOf(bytes: number): string {
-  return `The disk of this machine was almost full, and the workspace was ended: it wrote ${formatBytes(bytes)} in the last ${RECENT_MINUTES} minutes, more than any other. Variables of notebooks are gone, files are kept. Start it again once there is space, and write less or delete files.`;
+  return `The disk of this machine was almost full, and this workspace was ended. It wrote ${formatBytes(bytes)} in the last ${RECENT_MINUTES} minutes, more than any other. Variables of notebooks are gone, files are kept. Start it again once there is space, and write less or delete files.`;
 }
 
 /** Stops all processes of the workspaces, and returns those that ran before. */
@@ -155,30 +161,33 @@ function pause(running: readonly DiskWatched[]): Set<number> {
 }
 
 /** What a workspace wrote of late, with files that have no name any more and are still open. */
-async function measure(one: DiskWatched): Promise<Written> {
+async function measure(one: DiskWatched, limit: AbortSignal): Promise<Written> {
   const tree = treeOf(readProcessTable(), one.first);
-  const named = await recentBytesOf(one.folders, RECENT_MINUTES, MEASURE_MS).catch(() => 0);
-  return { one, tree, bytes: named + namelessBytes(tree, one.folders) };
+  const [named, nameless] = await Promise.all([
+    recentBytesOf(one.folders, RECENT_MINUTES, limit).catch(() => 0),
+    namelessBytes(tree, one.folders, limit),
+  ]);
+  return { one, tree, bytes: named + nameless };
 }
 
-function namelessBytes(tree: readonly Process[], folders: readonly string[]): number {
-  const devices = new Set(folders.flatMap((folder) => statSync(folder, { throwIfNoEntry: false })?.dev ?? []));
+async function namelessBytes(tree: readonly Process[], folders: readonly string[], limit: AbortSignal) {
+  const found = await Promise.all(folders.map(async (folder) => await stat(folder).catch(() => undefined)));
+  const devices = new Set(found.flatMap((each) => each?.dev ?? []));
   const blocks = new Map<string, number>();
+  let looked = 0;
   for (const { pid } of tree) {
-    for (const file of openFilesOf(pid)) {
-      const found = statSync(file, { throwIfNoEntry: false });
-      if (found?.isFile() !== true || found.nlink > 0 || !devices.has(found.dev)) continue;
-      blocks.set(`${found.dev}:${found.ino}`, found.blocks);
+    // The process has ended, or is not this user's.
+    const names = await readdir(`/proc/${pid}/fd`).catch(() => []);
+    for (const name of names) {
+      if (limit.aborted || looked++ >= MOST_OPEN_FILES) return sumOf(blocks);
+      const file = await stat(`/proc/${pid}/fd/${name}`).catch(() => undefined);
+      if (file?.isFile() !== true || file.nlink > 0 || !devices.has(file.dev)) continue;
+      blocks.set(`${file.dev}:${file.ino}`, file.blocks);
     }
   }
-  return 512 * [...blocks.values()].reduce((sum, each) => sum + each, 0);
+  return sumOf(blocks);
 }
 
-function openFilesOf(pid: number): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).map((name) => `/proc/${pid}/fd/${name}`);
-  } catch {
-    // The process has ended, or is not this user's.
-    return [];
-  }
+function sumOf(blocks: ReadonlyMap<string, number>): number {
+  return 512 * [...blocks.values()].reduce((sum, each) => sum + each, 0);
 }

@@ -118,9 +118,13 @@ class Forwarder:
         if reply == DONE:
             await join((reader, writer), far)
             return
-        reset(writer)
         if far is not None:
             far[1].close()
+        try:
+            reset(writer)
+        except OSError:
+            # The program has closed it already.
+            pass
 
     async def answer(self, query):
         """Return the answer to a DNS query, or None for other datagrams."""

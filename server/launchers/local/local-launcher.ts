@@ -83,7 +83,7 @@ export type LocalLauncherOptions = {
   wheel: string | undefined;
   /** Maximum bytes of a workspace's files on disk; default `DEFAULT_FILES_BYTES`. */
   filesBytes?: number;
-  /** Maximum sum of the memory limits of running workspaces, bytes; default: what this machine has. */
+  /** Maximum sum of the memory limits of running workspaces, bytes; default: twice the memory of this machine. */
   memoryBytes?: number;
   readFileSystem?: ReadFileSystem;
 };
@@ -233,7 +233,11 @@ export class LocalLauncher implements Launcher {
     );
     this.#filesWatch = filesWatch;
     const { stateDir, readFileSystem } = this.#options;
-    const diskWatch = new DiskWatch({ stateDir, log, readFileSystem, running: async () => await this.#limited() });
+    const diskWatch = new DiskWatch({
+      ...{ stateDir, log, readFileSystem },
+      // A workspace can write to its runtime folder too.
+      running: async () => (await this.#limited()).map((each) => ({ ...each, folders: [this.#paths(each.id).base] })),
+    });
     const watches = [limitWatch, filesWatch, diskWatch];
     return { stop: async () => void (await Promise.all(watches.map(async (watch) => await watch.stop()))) };
   }

@@ -5,8 +5,8 @@ import { formatBytes } from "#server/scheduler/amount.ts";
 type Limits = ReadonlyMap<string, number>;
 
 /**
- * Keeps the sum of the memory limits of all running workspaces within a maximum: each may use its limit, and together
- * they must not end the installation.
+ * Keeps the sum of the memory limits of all running workspaces within a maximum. By default that is more than the machine
+ * has, because few notebooks use all that they may.
  */
 export class MemoryBudget {
   readonly #totalBytes: number;

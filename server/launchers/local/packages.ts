@@ -25,8 +25,10 @@ const MOST_METADATA_BYTES = 1024 * 1024;
 /** The packages of one `site-packages`. */
 export async function packagesIn(site: string): Promise<Described[]> {
   const packages: Described[] = [];
-  for (const folder of (await readdir(site).catch(() => [])).filter((each) => each.endsWith(".dist-info"))) {
-    const metadata = await readBeginning(path.join(site, folder, "METADATA"), MOST_METADATA_BYTES);
+  const found = await readdir(site, { withFileTypes: true }).catch(() => []);
+  // Not through links, which may lead out of the build.
+  for (const folder of found.filter((each) => each.isDirectory() && each.name.endsWith(".dist-info"))) {
+    const metadata = await readBeginning(path.join(site, folder.name, "METADATA"), MOST_METADATA_BYTES);
     const described = metadata === undefined ? undefined : read(metadata.replaceAll("\0", ""));
     if (described !== undefined) packages.push(described);
   }

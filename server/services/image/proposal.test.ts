@@ -112,7 +112,7 @@ it("lets no team fill the queue of checks or the disk", async () => {
     await test.db.update(imageVersions).set({ check: "failed" }).where(inArray(imageVersions.id, ids));
   };
   for (await end(); ids.length < 10; await end()) await one();
-  await expect(one()).rejects.toThrow(/10 proposals of this team are undecided/);
+  await expect(one()).rejects.toThrow(/10 proposals of this team await a decision/);
   for (const id of ids.slice(0, 3)) await checkAgain(world.lead.ctx, { id });
   await expect(checkAgain(world.lead.ctx, { id: ids[3] ?? "" })).rejects.toThrow(/being checked/);
   for (const id of ids) await withdraw(world.lead.ctx, { id });

@@ -34,7 +34,7 @@ export async function refuseTooMany(tx: Context, teamId: string, what: "proposal
   if (what === "proposal" && sum("waiting", "running", "passed", "failed") >= UNDECIDED) {
     throw new SluiceError(
       "conflict",
-      `${UNDECIDED} proposals of this team are undecided. Withdraw those that nobody needs.`,
+      `${UNDECIDED} proposals of this team await a decision. Withdraw proposals that are not needed.`,
     );
   }
 }

@@ -1,6 +1,7 @@
 //! Admits connections. Each has a limited time to prove that it is a lease's, and a limited number may be without that proof
-//! at once. When there are more, one gives way: the oldest of the peer that has the most. A client that means it is through
-//! in milliseconds, and a stranger who opens connections without end closes only its own.
+//! at once. When there are more, one gives way: the oldest of the peer that has the most. A client proves itself in
+//! milliseconds, and a peer that opens connections without end closes only its own. Without root, all workspaces of a
+//! host are one peer.
 
 use crate::supervisor::Supervisor;
 use sluice_backend::log;

@@ -152,7 +152,8 @@ export function makeViewer({ Widget }, refusal) {
 /** A document as it is read, with cells that cannot be edited or deleted. */
 function locked(file) {
   if (file.type === "notebook" && file.content) {
-    for (const cell of file.content.cells) Object.assign(cell.metadata, { editable: false, deletable: false });
+    for (const cell of file.content.cells ?? [])
+      cell.metadata = { ...cell.metadata, editable: false, deletable: false };
   }
   return { ...file, writable: false };
 }
