@@ -230,16 +230,40 @@ describe("a gpud", () => {
   });
 });
 
-test("a clock that jumps back judges nobody for silence", () => {
-  fc.assert(
-    fc.property(fc.integer({ min: 0, max: 10 ** 7 }), (back) => {
-      const given = facts({
-        leases: [lease({ state: "granted", claimedAt: null }), lease({ disconnectedAt: start })],
-        requests: [{ id: "req", lastPolledAt: start, waitUntil: at(120), workspaceRuns: true }],
-        servers: [{ id: "gsv", state: "online", lastSeenAt: start, holdsLeases: true, isTold: false }],
-      });
-      expect(judge(given, start - back, 0)).toEqual([]);
-    }),
-  );
-  expect(limits.closedMs).toBeGreaterThan(limits.silentMs);
+describe("a clock that is set back", () => {
+  const owners = [{ workspaceId: "ws", reportedAt: start, alive: [owner] }];
+  const given = facts({
+    leases: [
+      lease({ id: "unclaimed", state: "granted", claimedAt: null, claimChanceAt: start }),
+      lease({ id: "seen", state: "granted", claimedAt: null, isOwnerSeen: true }),
+      lease({ id: "disconnected", disconnectedAt: start }),
+    ],
+    parking: [{ id: "parking", since: start }],
+    requests: [{ id: "req", lastPolledAt: start, waitUntil: at(120), workspaceRuns: true }],
+    servers: [{ id: "gsv", state: "online", lastSeenAt: start, holdsLeases: true, isTold: false }],
+    owners,
+  });
+
+  test("judges nobody for silence", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 10 ** 7 }), (back) => {
+        const now = start - back;
+        expect(judge(given, now, now)).toEqual([]);
+      }),
+    );
+    expect(limits.closedMs).toBeGreaterThan(limits.silentMs);
+  });
+
+  test("keeps nothing that has stayed silent since then", () => {
+    const back = start - 3_600_000;
+    const done = judge(given, back + limits.unclaimedMs, back);
+    expect(done.map((measure) => ("leaseId" in measure ? measure.leaseId : measure.do)).sort()).toEqual(
+      ["unclaimed", "seen", "disconnected", "parking", "leave-queue", "lose-server"].sort(),
+    );
+  });
+
+  test("is not taken for the clock of another broker that is a little ahead", () => {
+    const ahead = facts({ servers: [{ ...given.servers[0], lastSeenAt: at(30) } as ServerFact] });
+    expect(judge(ahead, start, start - 3_600_000)).toEqual([]);
+  });
 });

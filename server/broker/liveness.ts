@@ -24,6 +24,9 @@ export const limits = {
   closedMs: 60_000,
 } as const;
 
+/** The clocks of brokers differ by less. A time further ahead was written before the clock was set back. */
+const CLOCK_DIFFERENCE_MS = 60_000;
+
 export type LeaseFact = {
   id: string;
   /** What it was granted to; of several GPUs that one request got, each is a lease. */
@@ -88,7 +91,9 @@ export type Measure =
  * that was away).
  */
 export function judge(facts: Facts, now: number, watchingSince: number): Measure[] {
-  const silentFor = (since: number) => now - Math.max(since, watchingSince);
+  // Nothing would be silent until the clock shows such a time again, for an hour or for years.
+  const passed = (at: number) => (at > now + CLOCK_DIFFERENCE_MS ? watchingSince : at);
+  const silentFor = (since: number) => now - Math.max(passed(since), watchingSince);
   const workedAt = new Map<string, number>();
   for (const { requestId, lastWorkAt } of facts.leases) {
     workedAt.set(requestId, Math.max(workedAt.get(requestId) ?? 0, lastWorkAt));
@@ -97,6 +102,8 @@ export function judge(facts: Facts, now: number, watchingSince: number): Measure
   // Who works on one of several GPUs is not idle on the others, and all of them end together.
   const leases = facts.leases.map((lease) => ({
     ...lease,
+    grantedAt: passed(lease.grantedAt),
+    claimChanceAt: lease.claimChanceAt === null ? null : passed(lease.claimChanceAt),
     lastWorkAt: workedAt.get(lease.requestId) ?? lease.lastWorkAt,
     withServer: leaving.has(lease.requestId),
   }));
