@@ -45,8 +45,8 @@ export async function makeStateDir(builtBy: string): Promise<StateDir> {
   };
 }
 
-/** Only root in a mount namespace of its own (`unshare --mount`): the machine's own mounts are left alone. */
+/** Only root in a mount namespace other than its parent's (`unshare --mount`): the machine's own mounts are left alone. */
 function hasOwnMounts(): boolean {
   if (process.getuid?.() !== 0) return false;
-  return readlinkSync("/proc/self/ns/mnt") !== readlinkSync("/proc/1/ns/mnt");
+  return readlinkSync("/proc/self/ns/mnt") !== readlinkSync(`/proc/${process.ppid}/ns/mnt`);
 }
