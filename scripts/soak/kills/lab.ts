@@ -39,7 +39,7 @@ export class Lab {
     this.#cookie ??= await this.#open();
     const answer = await this.#send(method, path, { cookie: this.#cookie, origin: `http://${this.#host}` }, body);
     if (SIGNED_OUT.has(answer.status)) this.#cookie = undefined;
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.body.slice(0, 300)}`);
+    if (answer.status >= 300) throw new Error(`${method} ${path}: HTTP ${answer.status} ${answer.body.slice(0, 300)}`);
     return answer.body;
   }
 
@@ -49,7 +49,7 @@ export class Lab {
     const { pathname, search } = new URL(url);
     const { headers, status } = await this.#send("GET", `${pathname}${search}`, {});
     const cookie = headers["set-cookie"]?.[0]?.split(";")[0];
-    if (cookie === undefined) throw new Error(`the workspace does not open: ${status}`);
+    if (cookie === undefined) throw new Error(`the workspace does not open: HTTP ${status}`);
     return cookie;
   }
 

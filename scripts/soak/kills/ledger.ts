@@ -89,12 +89,15 @@ export class Ledger {
 
   /** The ledger up to a moment of the installation's clock, which nobody had set until then. */
   async holds(until: Date): Promise<Hold[]> {
-    const rows = await this.#sql<{ lease: string; gpu: string; milli: number; from: Date; to: Date | null }[]>`
-      select lease_id as lease, gpu_id as gpu, milli, started_at as "from", ended_at as "to" from lease_intervals
-      where started_at < ${until}`;
+    const last = until.getTime() / 1000;
+    // As numbers: Drizzle has taken the reading and writing of times from this connection.
+    const rows = await this.#sql<{ lease: string; gpu: string; milli: number; from: number; to: number | null }[]>`
+      select lease_id as lease, gpu_id as gpu, milli, extract(epoch from started_at)::float8 as "from",
+        extract(epoch from ended_at)::float8 as "to"
+      from lease_intervals where started_at < to_timestamp(${last})`;
     return rows.map(({ lease, gpu, milli, from, to }) => {
-      const end = to === null || to > until || to < from ? until : to;
-      return { what: lease, gpuId: gpu, milli, from: from.getTime(), to: end.getTime() };
+      const end = to === null || to > last || to < from ? last : to;
+      return { what: lease, gpuId: gpu, milli, from, to: end };
     });
   }
 

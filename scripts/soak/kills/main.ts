@@ -31,6 +31,7 @@ const minimumGrants = 3 * kills;
 const GRANTS_LIMIT_MS = 600_000;
 /** Time after an outage until somebody is granted a share again. */
 const RECOVERY_MS = 180_000;
+const LOGS = path.resolve(".sluice", "soak", "kills");
 
 const findings: string[] = [];
 const began = performance.now();
@@ -49,6 +50,8 @@ try {
     await play(pool, state);
   } finally {
     await pool.stop();
+    await state.keepLogs(LOGS);
+    say(`the logs are in ${LOGS}`);
   }
 } finally {
   await state.remove();

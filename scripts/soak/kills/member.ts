@@ -97,7 +97,7 @@ export class Member {
 
   async workspace(): Promise<Workspace> {
     const answer = await this.desk.api.get(`/api/v1/workspaces/${this.desk.workspaceId}`, { timeout: REQUEST_MS });
-    if (!answer.ok()) throw new Error(`the workspace cannot be read: ${answer.status()}`);
+    if (!answer.ok()) throw new Error(`the workspace cannot be read: HTTP ${answer.status()}`);
     return (await answer.json()) as Workspace;
   }
 
@@ -122,7 +122,7 @@ export class Member {
 
   #count(message: string): void {
     const line = stripVTControlCharacters(message).split("\n")[0] ?? "";
-    const kind = line.replaceAll(/[0-9a-z]+-[0-9a-z]{26}|\d+/g, "#").slice(0, 160);
+    const kind = line.replaceAll(/[0-9a-z]+-[0-9a-z]{26}|(?<!HTTP )\b\d+/g, "#").slice(0, 160);
     this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1);
   }
 }

@@ -15,6 +15,8 @@ export type StateDir = {
   isDisk: boolean;
   /** Bytes that are left on it. */
   available: () => Promise<number>;
+  /** Copies the logs to a folder, in place of those of an earlier run. */
+  keepLogs: (to: string) => Promise<void>;
   remove: () => Promise<void>;
 };
 
@@ -37,6 +39,11 @@ export async function makeStateDir(builtBy: string): Promise<StateDir> {
     available: async () => {
       const { bavail, bsize } = await statfs(folder);
       return bavail * bsize;
+    },
+    keepLogs: async (to) => {
+      await rm(to, { recursive: true, force: true });
+      await mkdir(path.dirname(to), { recursive: true });
+      await run("cp", ["--recursive", path.join(folder, "logs"), to]);
     },
     remove: async () => {
       if (isDisk) await run("umount", ["--recursive", "--lazy", folder]);
