@@ -87,17 +87,15 @@ export class Ledger {
     return row?.count ?? 0;
   }
 
-  /** The ledger up to a moment of the installation's clock, which nobody had set until then. */
-  async holds(until: Date): Promise<Hold[]> {
-    const last = until.getTime() / 1000;
+  /** All intervals so far; those of leases that are held now have no end yet. */
+  async holds(): Promise<Hold[]> {
     // As numbers: Drizzle has taken the reading and writing of times from this connection.
     const rows = await this.#sql<{ lease: string; gpu: string; milli: number; from: number; to: number | null }[]>`
       select lease_id as lease, gpu_id as gpu, milli, extract(epoch from started_at)::float8 as "from",
         extract(epoch from ended_at)::float8 as "to"
-      from lease_intervals where started_at < to_timestamp(${last})`;
+      from lease_intervals`;
     return rows.map(({ lease, gpu, milli, from, to }) => {
-      const end = to === null || to > last || to < from ? last : to;
-      return { what: lease, gpuId: gpu, milli, from, to: end };
+      return { what: lease, gpuId: gpu, milli, from, to: to ?? Number.POSITIVE_INFINITY };
     });
   }
 

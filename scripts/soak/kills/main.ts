@@ -16,6 +16,7 @@ import { Lab } from "./lab.ts";
 import { Ledger } from "./ledger.ts";
 import { Member } from "./member.ts";
 import { clockOutages, databaseOutages, diskOutages, type Outage } from "./outages.ts";
+import { type Hold, overcommitted } from "./overcommit.ts";
 import { eventually, GPUS, type Pool, startPool } from "./pool.ts";
 import { settle } from "./settle.ts";
 import { makeStateDir, type StateDir } from "./state-dir.ts";
@@ -84,7 +85,7 @@ async function play(pool: Pool, state: StateDir): Promise<void> {
     const before = Math.floor(((number - 1) * (outages.length + 1)) / (kills + 1));
     for (const outage of outages.slice(before, due)) await suffer(outage, ledger);
   }
-  const clockSetAt = new Date();
+  await checkLedger(ledger);
   for (const outage of clockOutages(pool)) await suffer(outage, ledger);
   const enough = async () => (await ledger.counts()).grants >= minimumGrants;
   if (!(await eventually(GRANTS_LIMIT_MS, enough))) onFinding(`fewer than ${minimumGrants} grants`);
@@ -94,7 +95,7 @@ async function play(pool: Pool, state: StateDir): Promise<void> {
   for (const [failure, count] of failuresOf(members))
     say(`${String(count).padStart(4)} turns not finished: ${failure}`);
   const { grants, waited } = await ledger.counts();
-  await settle({ pool, ledger, members, onFinding, clockSetAt });
+  await settle({ pool, ledger, members, onFinding });
   ending.abort();
   await watching;
   await ledger.close();
@@ -153,6 +154,17 @@ async function suffer({ name, happen }: Outage, ledger: Ledger): Promise<void> {
   const recovered = await eventually(RECOVERY_MS, async () => (await ledger.counts()).grants > grants);
   if (recovered) say(`over: ${name}; granted again after ${((performance.now() - over) / 1000).toFixed(1)} s`);
   else onFinding(`nobody was granted a share for ${RECOVERY_MS / 1000} s after ${name}`);
+}
+
+/** While nobody has set the clock: afterwards the times in the ledger overlap. The last kill may have been the database. */
+async function checkLedger(ledger: Ledger): Promise<void> {
+  let holds: Hold[] = [];
+  const read = async () => {
+    holds = await ledger.holds();
+    return holds.length > 0;
+  };
+  if (!(await eventually(RECOVERY_MS, read))) onFinding("the ledger cannot be read, or is empty");
+  for (const sentence of overcommitted(holds)) onFinding(`in the ledger, ${sentence}`);
 }
 
 function failuresOf(members: readonly Member[]): [string, number][] {

@@ -17,8 +17,6 @@ export type Setting = {
   ledger: Ledger;
   members: readonly Member[];
   onFinding: (finding: string) => void;
-  /** When the clock was set for the first time. */
-  clockSetAt: Date;
 };
 
 export async function settle(setting: Setting): Promise<void> {
@@ -31,7 +29,6 @@ export async function settle(setting: Setting): Promise<void> {
   await borrowWhole(setting);
   await stopWorkspaces(pool.api).catch((error: unknown) => onFinding(`workspaces do not stop: ${String(error)}`));
   await checkNothingHeld(setting);
-  for (const sentence of overcommitted(await ledger.holds(setting.clockSetAt))) onFinding(`in the ledger, ${sentence}`);
   const computed = await computedHolds(setting);
   console.log(`${computed.length} turns computed on their lease`);
   for (const sentence of overcommitted(computed)) onFinding(`in the notebooks' own record, ${sentence}`);
