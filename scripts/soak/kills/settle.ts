@@ -97,15 +97,18 @@ async function checkNothingHeld({ pool, ledger, onFinding }: Setting): Promise<v
 }
 
 /** When notebooks computed on which lease, from the first answer of its GPU to the last one. */
-async function computedHolds({ pool, ledger, members }: Setting): Promise<Hold[]> {
+async function computedHolds({ pool, ledger, members, onFinding }: Setting): Promise<Hold[]> {
   const amounts = await ledger.amounts();
   const holds = members.map(async ({ desk, record }) => {
     const home = workspacePaths(pool.stateDir, desk.workspaceId).home;
     const text = await readFile(path.join(home, record), "utf8").catch(() => "");
     return text.split("\n").flatMap((line) => {
       const turn = turnOf(line);
-      const amount = turn && amounts.get(turn.lease);
-      return turn === undefined || amount === undefined ? [] : [{ what: turn.lease, ...amount, ...turn }];
+      if (turn === undefined) return [];
+      const amount = amounts.get(turn.lease);
+      if (amount !== undefined) return [{ what: turn.lease, ...amount, ...turn }];
+      onFinding(`${desk.name} computed under the lease ${turn.lease}, which the database has lost`);
+      return [];
     });
   });
   return (await Promise.all(holds)).flat();
