@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { openDatabase } from "#server/db/client.ts";
+import { useTestDatabase } from "#server/db/testing.ts";
 import { messageFor, SluiceError, toSluiceError } from "./errors.ts";
 
 it("shows a person the sentences that are for people", () => {
@@ -30,4 +31,16 @@ it("calls a database away whose Unix socket is not there, and no file", async ()
   expect(toSluiceError(away).code).toBe("unavailable");
   const file: unknown = await readFile("/nonexistent/file").catch((error: unknown) => error);
   expect(toSluiceError(file).code).toBe("internal");
+});
+
+it("calls a database unavailable that has no disk space, memory or connection left", async () => {
+  const { db } = await useTestDatabase();
+  const refusedWith = async (code: string): Promise<unknown> =>
+    await db.execute(sql.raw(`do $$ begin raise using errcode = '${code}'; end $$`)).catch((error: unknown) => error);
+  for (const code of ["53100", "53200", "53300"]) {
+    const full = await refusedWith(code);
+    expect(toSluiceError(full)).toMatchObject({ code: "unavailable", message: expect.stringContaining("disk space") });
+    expect(messageFor(full)).toContain("disk space");
+  }
+  expect(toSluiceError(await refusedWith("22012")).code).toBe("internal");
 });

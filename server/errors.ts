@@ -84,6 +84,12 @@ const unavailableCodes = new Set([
   "57P03",
 ]);
 
+const AWAY = "The database cannot be reached just now. Try again in a few seconds.";
+const FULL = "The database has no disk space, memory or connection left for this. Try again later, or tell an admin.";
+
+/** PostgreSQL's class of "insufficient resources": its disk is full, or its memory or connections are used up. */
+const isFull = (code: string) => /^53[0-9A-Z]{3}$/.test(code);
+
 /** PostgreSQL's or the socket's error code, wherever drizzle wrapped it. */
 export function databaseCode(error: unknown): string | undefined {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
@@ -138,7 +144,7 @@ export function invalidInput(error: z.ZodError): SluiceError {
 const same = (one: readonly PropertyKey[], other: readonly PropertyKey[]) =>
   one.length > 0 && one.length === other.length && one.every((part, at) => part === other[at]);
 
-/** Whether the database is away: what failed would fail again just now. */
+/** Whether the database is away or full: what failed would fail again just now. */
 export function isAway(error: unknown): boolean {
   return toSluiceError(error).code === "unavailable";
 }
@@ -158,18 +164,19 @@ export function messageFor(error: unknown): string {
   const isDatabase = isStatement || error.name === "PostgresError" || isAway(error);
   if (isOurs || !(isDatabase || faults.has(error.name))) return error.message;
   return isAway(error)
-    ? "The database cannot be reached just now. Try again in a few seconds."
+    ? toSluiceError(error).message
     : "Something went wrong on our side. The log of this process says what.";
 }
 
-/** Any thrown value as a SluiceError: what is not one of ours becomes `unavailable` (no database) or `internal`. */
+/** Any thrown value as a SluiceError: others become `unavailable` (no database, or a full one) or `internal`. */
 export function toSluiceError(error: unknown): SluiceError {
   if (error instanceof SluiceError) return error;
   if (error instanceof z.ZodError) return invalidInput(error);
   const code = databaseCode(error);
   if ((code !== undefined && unavailableCodes.has(code)) || isSocketAway(error)) {
-    return new SluiceError("unavailable", "The database cannot be reached just now. Try again in a few seconds.");
+    return new SluiceError("unavailable", AWAY);
   }
+  if (code !== undefined && isFull(code)) return new SluiceError("unavailable", FULL);
   if (code === TEAM_ARCHIVED) {
     return new SluiceError("conflict", "This team is archived. An admin brings it back on the page of teams.");
   }

@@ -1,5 +1,5 @@
 /**
- * `npm run soak [-- <part>…] [--seconds 600] [--histories N] [--seed N] [--record]`: what finds its bugs only in hours.
+ * `npm run soak [-- <part>…] [--seconds 600] [--histories N] [--kills N] [--seed N] [--record]`: what finds its bugs only in hours.
  * Each part is a test that plays for longer than in `npm test`, all but the contract's from a seed that is chosen here
  * and told, so that what is found can be played again. The last line is one JSON object `{"name", "metrics"}`
  * with the seconds and findings of each part; `--record` keeps each part that ran, with the commit it ran on, its seed
@@ -17,6 +17,7 @@ const { values, positionals } = parseArgs({
   options: {
     seconds: { type: "string", default: "600" },
     histories: { type: "string" },
+    kills: { type: "string", default: "100" },
     seed: { type: "string" },
     record: { type: "boolean", default: false },
   },
@@ -27,10 +28,14 @@ const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 const LEAVERS = 100_000;
 /** 20 ms each. */
 const histories = Number(values.histories ?? Number(values.seconds) * 50);
-if (!Number.isSafeInteger(seed) || !Number.isSafeInteger(histories) || histories < 1) {
-  console.error("--seed and --histories are whole numbers.");
+const kills = Number(values.kills);
+if (![seed, histories, kills].every(Number.isSafeInteger) || histories < 1 || kills < 1) {
+  console.error("--seed, --histories and --kills are whole numbers.");
   process.exit(2);
 }
+/** Root has the installation of `kills` in a mount namespace of its own, with a small disk. */
+const ownMounts = process.getuid?.() === 0 ? ["unshare", "--mount", "--propagation", "private", "--"] : [];
+const [killsCommand = process.execPath, ...killsArgs] = [...ownMounts, process.execPath, "scripts/soak/kills/main.ts"];
 const fuzzing = { SLUICE_FUZZ_SECONDS: values.seconds, CARGO_TERM_COLOR: "never" };
 /** A fuzzer in a package's test program named `all`. */
 const fuzzer = (name: string, test: string) => [
@@ -92,6 +97,14 @@ const PARTS: Record<string, Part> = {
     cwd: root,
     env: { SLUICE_TEST_LEAVERS: String(LEAVERS) },
   },
+  /** A whole installation whose processes are killed under a busy queue, and that loses database, disk and time. */
+  kills: {
+    command: killsCommand,
+    args: killsArgs,
+    cwd: root,
+    env: { SLUICE_KILLS: String(kills), SLUICE_SEED: String(seed), SLUICE_SOAK_SECONDS: values.seconds },
+    played: { seed },
+  },
   ...Object.fromEntries(
     ["minimal", "cuda-python", "jax", "pytorch", "cupy"].map((name) => [`image-${name}`, image(name)]),
   ),
@@ -125,8 +138,8 @@ for (const { name, command, args, cwd, env, played = {} } of parts) {
   metrics[`${name}_findings`] = 0;
   const onLine = (line: string) => {
     console.log(line);
-    const programs = /^(\d+) programs$/.exec(line)?.[1];
-    if (programs !== undefined) metrics[`${name}_programs`] = Number(programs);
+    const [, count, what] = /^(\d+) (programs|kills|outages|grants|waited|turns)$/.exec(line) ?? [];
+    if (count !== undefined) metrics[`${name}_${what}`] = Number(count);
   };
   try {
     await run(command, args, { cwd, env: { ...process.env, ...env }, onLine });

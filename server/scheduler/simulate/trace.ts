@@ -92,7 +92,7 @@ function normal(random: () => number): number {
 }
 
 /** A small generator of pseudo-random numbers that is the same everywhere. */
-function mulberry32(seed: number): () => number {
+export function mulberry32(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
