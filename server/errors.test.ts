@@ -39,7 +39,10 @@ it("calls a database unavailable that has no disk space, memory or connection le
     await db.execute(sql.raw(`do $$ begin raise using errcode = '${code}'; end $$`)).catch((error: unknown) => error);
   for (const code of ["53100", "53200", "53300"]) {
     const full = await refusedWith(code);
-    expect(toSluiceError(full)).toMatchObject({ code: "unavailable", message: expect.stringContaining("disk space") });
+    expect(toSluiceError(full)).toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("disk space") as string,
+    });
     expect(messageFor(full)).toContain("disk space");
   }
   expect(toSluiceError(await refusedWith("22012")).code).toBe("internal");

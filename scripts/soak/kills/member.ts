@@ -122,7 +122,7 @@ export class Member {
 
   #count(message: string): void {
     const line = stripVTControlCharacters(message).split("\n")[0] ?? "";
-    const kind = line.replaceAll(/[0-9a-z]+-[0-9a-z]{26}|(?<!HTTP )\b\d+/g, "#").slice(0, 160);
+    const kind = line.replaceAll(/\b[a-z]{2,4}-[0-9a-z]{26}|(?<!HTTP )\b\d+/g, "#").slice(0, 160);
     this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1);
   }
 }
