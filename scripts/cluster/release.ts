@@ -97,6 +97,9 @@ export function releaseValues(cluster: TestCluster, { prefix, address }: { prefi
 type Options = { namespace: string; prefix: string; address: Addresses; volumes: number; values: object };
 type Answer<T> = { status: number; body: T };
 
+/** Limit of a notebook's cell. Some hold a GPU while the release is upgraded, which takes minutes on a slow machine. */
+const NOTEBOOK_MS = 300_000;
+
 /** A person with a browser's cookies. */
 export class Person {
   readonly #portal: string;
@@ -283,7 +286,8 @@ export class Release {
 
   async inNotebook(id: string, code: string): Promise<string> {
     const { endpoint, serverToken } = await this.row(id);
-    return await runCode({ endpoint: endpoint ?? "", token: serverToken ?? "" }, code, { timeoutMs: 100_000 });
+    const server = { endpoint: endpoint ?? "", token: serverToken ?? "" };
+    return await runCode(server, code, { timeoutMs: NOTEBOOK_MS });
   }
 
   /** The states of the leases that are open. */
