@@ -211,7 +211,7 @@ test("GPU memory is reserved for one person, whose reservation is listed and can
   await expect(page.getByText("7G does not go into leases of 2G without a rest.").first()).toBeVisible();
   await keys.write(amount, "2G");
   await keys.write(field("What for"), "A class");
-  await expect(dialog.getByText("Nobody else of the team may use it")).toBeVisible();
+  await expect(dialog.getByText("Reserved for this person alone, even when idle.")).toBeVisible();
   await expect(dialog.getByText("Nobody who holds a GPU now loses it")).toBeVisible();
   await expectAccessible(page, "a reservation and its effects");
   await keys.press(inDialog("Reserve"));
