@@ -266,7 +266,7 @@ test("a team is made, gets a quota whose effect is shown first, and one of its p
   const dialog = page.getByRole("dialog");
   await expect(dialog.getByLabel("GPU type")).toHaveValue("soft");
   await keys.write(dialog.getByLabel("Guaranteed"), "0.25");
-  await keys.write(dialog.getByLabel("Limit"), "0.5");
+  await keys.write(dialog.getByLabel("Limit", { exact: true }), "0.5");
   await expect(dialog.getByText("unallocated", { exact: false })).toBeVisible();
   await keys.press(inDialog("Save quota"));
   await closed();
