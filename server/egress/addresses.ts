@@ -63,7 +63,10 @@ export class AddressRules {
    * route delivers addresses that no interface has; the kernel then takes the same address for both ends.
    */
   endsHere({ localAddress, remoteAddress = "" }: Pick<Socket, "localAddress" | "remoteAddress">): boolean {
-    return localAddress === remoteAddress || ownAddresses().includes(withoutMapping(remoteAddress));
+    return (
+      localAddress === remoteAddress ||
+      surroundingsWith(networkInterfaces(), []).own.includes(withoutMapping(remoteAddress))
+    );
   }
 
   #lists(): { own: BlockList; gateways: BlockList; networks: BlockList } {
@@ -118,11 +121,6 @@ export function surroundingsWith(
   const all = Object.values(interfaces).flatMap((each) => each ?? []);
   const networks = all.flatMap(({ cidr }) => cidr ?? []);
   return { own: all.map(({ address }) => address), gateways, networks };
-}
-
-/** The addresses of this host's interfaces at this moment. */
-function ownAddresses(): string[] {
-  return Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
 }
 
 /** Gateways from the kernel's routing tables; empty when the tables cannot be read. */

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { BlockList, isIP, type Server, type Socket } from "node:net";
 import { errorBody, httpStatus, SluiceError } from "#server/errors.ts";
 import { networkOf, networkOfClient } from "#server/http/client-address.ts";
+import { Places } from "#server/http/places.ts";
 
 export type ConnectionLimitOptions = {
   /** Maximum connections of one network; behind proxies, its requests at one time. */
@@ -13,19 +14,17 @@ export type ConnectionLimitOptions = {
   isExempt?: (address: string) => boolean;
 };
 
-/** A connection; `isCounted` until it closes or other limits hold for it. */
-type Counted = { network: string; isCounted: boolean };
-
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 export class ConnectionLimit {
   readonly #options: ConnectionLimitOptions;
-  readonly #counts = new Map<string, number>();
-  /** Open connections by the peer's address and port. */
-  readonly #connections = new Map<string, Counted>();
+  readonly #places: Places;
+  /** What gives the place of an open connection back, by the peer's address and port. */
+  readonly #connections = new Map<string, () => void>();
 
   constructor(options: ConnectionLimitOptions) {
     this.#options = options;
+    this.#places = new Places(options.most);
   }
 
   /** Ends connections beyond the limit before any byte of them is read. */
@@ -36,25 +35,24 @@ export class ConnectionLimit {
       if (remoteAddress === undefined) return;
       const { isExempt = isThisHost } = this.#options;
       if (isExempt(remoteAddress)) return;
-      const network = networkOf(remoteAddress);
-      if (!this.#enter(network)) {
+      const leave = this.#places.take(networkOf(remoteAddress));
+      if (leave === undefined) {
         socket.destroy();
         return;
       }
       const peer = peerOf(socket);
-      const counted = { network, isCounted: true };
-      this.#connections.set(peer, counted);
+      this.#connections.set(peer, leave);
       socket.once("close", () => {
-        this.#release(counted);
+        leave();
         // A new connection can have the same port before this one is known to be closed.
-        if (this.#connections.get(peer) === counted) this.#connections.delete(peer);
+        if (this.#connections.get(peer) === leave) this.#connections.delete(peer);
       });
     });
   }
 
   /** Counts a connection no longer, because other limits hold for what it has become. */
   release(socket: { remoteAddress?: string; remotePort?: number }): void {
-    this.#release(this.#connections.get(peerOf(socket)));
+    this.#connections.get(peerOf(socket))?.();
   }
 
   /** The listener for requests; behind proxies it refuses those beyond the limit. */
@@ -62,9 +60,9 @@ export class ConnectionLimit {
     const { hops, most } = this.#options;
     if (hops === 0) return listener;
     return (request, response) => {
-      const network = networkOfClient(request, hops) ?? "unknown";
-      if (this.#enter(network)) {
-        response.once("close", () => this.#leave(network));
+      const leave = this.#places.take(networkOfClient(request, hops) ?? "unknown");
+      if (leave !== undefined) {
+        response.once("close", leave);
         listener(request, response);
         return;
       }
@@ -77,25 +75,6 @@ export class ConnectionLimit {
       });
       response.end(JSON.stringify(errorBody(error)));
     };
-  }
-
-  #enter(network: string): boolean {
-    const count = this.#counts.get(network) ?? 0;
-    if (count >= this.#options.most) return false;
-    this.#counts.set(network, count + 1);
-    return true;
-  }
-
-  #leave(network: string): void {
-    const left = (this.#counts.get(network) ?? 1) - 1;
-    if (left > 0) this.#counts.set(network, left);
-    else this.#counts.delete(network);
-  }
-
-  #release(counted: Counted | undefined): void {
-    if (counted?.isCounted !== true) return;
-    counted.isCounted = false;
-    this.#leave(counted.network);
   }
 }
 
