@@ -76,7 +76,7 @@ async function secondsToOpen(page: Page, name: string): Promise<number> {
   return seconds;
 }
 
-/** What the page has loaded, and what of it took longest. */
+/** The requests of the page, the slowest first. */
 async function transfers(lab: Page): Promise<string> {
   const loaded = await lab.evaluate(() => {
     const entries = [

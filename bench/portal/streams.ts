@@ -11,7 +11,7 @@ export async function residentMb(pid: number): Promise<number> {
 
 type Options = {
   url: string;
-  /** Of people who share the streams evenly: one person has few. */
+  /** Cookies of the people who share the streams evenly, because one person may have few. */
   cookies: readonly string[];
   count: number;
   pid: number;

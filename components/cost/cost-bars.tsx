@@ -8,7 +8,7 @@ export type CostBar = {
   /** The amount with its unit. */
   text: string;
   note?: string;
-  /** What is read out in addition to name and amount, such as a share of the total. */
+  /** Text for the read-out after name and amount, such as a share of the total. */
   more?: string;
   isCurrent?: boolean;
 };

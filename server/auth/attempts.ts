@@ -9,7 +9,7 @@ export const WINDOW_MS = 15 * 60_000;
 
 /** Maximum counts in the table. Anyone can begin one, with any e-mail and from many networks. */
 const MOST_COUNTS = 20_000;
-/** A process removes counts after so many new ones of its own, and with its first. */
+/** Interval of removals, in new counts of this process; the first new count removes too. */
 const SWEEP_EVERY = 256;
 let begunHere = 0;
 

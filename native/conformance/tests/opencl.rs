@@ -8,7 +8,7 @@ const PLATFORM_NOT_FOUND: i32 = -1001;
 /// Names the part of a test that runs in a process of its own.
 const LOADS: &str = "SLUICE_TEST_LOADS_OPENCL";
 
-/// What a loader does with each driver, twice.
+/// Loads the driver and asks for its platforms twice, as a loader does.
 fn load() {
     let path = CString::new(native_dir().join("libsluice_opencl.so").display().to_string()).expect("no NUL");
     // SAFETY: loading the library does nothing; the functions have the signatures of OpenCL's headers.

@@ -17,7 +17,7 @@ afterEach(async () => {
   await rm(stateDir, { recursive: true });
 });
 
-/** As another user where we are root, whom no mode of a folder stops. */
+/** Runs the work as another user if the test runs as root: modes of folders do not stop root. */
 function asNobody(program: string): void {
   const isRoot = process.getuid?.() === 0;
   const node = [process.execPath, "--input-type=module", "--eval", program];

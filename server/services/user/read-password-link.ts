@@ -24,7 +24,7 @@ export async function readPasswordLink(ctx: Context, raw: ReadPasswordLinkInput)
   return { email, name };
 }
 
-/** The person whom a link is for. Links that open nothing are counted for the network that they come from. */
+/** The person of a password link. Wrong links count for the network of the client. */
 export async function personOfLink(ctx: Context, code: string): Promise<UserRow> {
   const from = counted("password-link-from", networkOf(ctx.address ?? "unknown"));
   await allowAttempt(ctx, from, WRONG_LINKS, "Too many links that open nothing came from here.");

@@ -135,7 +135,7 @@ fn command() -> Command {
         .subcommand(topology)
 }
 
-/// What the words ask for.
+/// Parses the arguments.
 fn parse(arguments: &[OsString]) -> Result<ArgMatches, Refusal> {
     let mut words = vec![OsString::from("nvidia-smi")];
     for argument in arguments {

@@ -77,7 +77,7 @@ fn mib(size: i64) -> String {
     format!("{size} MiB")
 }
 
-/// What is known of a GPU, in NVIDIA's order.
+/// The sections of `-q` for one GPU, in NVIDIA's order.
 fn entries(gpu: &Gpu) -> Vec<Entry> {
     let clock = |mhz: Option<i64>| mhz.map_or(NOT_AVAILABLE.to_owned(), |mhz| format!("{mhz} MHz"));
     let in_section = |section: &'static str, entry: Entry| Entry { section, ..entry };

@@ -83,7 +83,7 @@ fn shortened(name: &str) -> String {
     }
 }
 
-/// What is borrowed: a line for each GPU.
+/// The lease: a line for each GPU.
 pub fn lease_lines(lease: &Value, gpus: &[Gpu], now: SystemTime) -> Vec<String> {
     let ends = match time_left(string(lease, "/expiresAt"), now) {
         left if left.is_empty() => String::new(),

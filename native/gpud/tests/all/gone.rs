@@ -102,8 +102,8 @@ fn a_session_ends_with_the_process_of_its_client_on_the_same_host() {
     assert_eq!((free(&mut sibling), processes(&mut sibling)), (16 * MIB, vec![0, 48 * MIB]));
     assert_eq!(nearby.gpud.workers().len(), 3, "both sessions have their workers, and one is made ahead");
     child.kill().expect("killed");
-    // It stays a zombie meanwhile: whoever started it need not have noticed. A client that only counts as gone keeps
-    // its worker.
+    // The process stays a zombie meanwhile, because its parent has not reaped it. A client that only counts as gone
+    // keeps its worker.
     let began = Instant::now();
     while nearby.gpud.workers().len() > 2 {
         assert!(began.elapsed() < PATIENCE, "the session is still open");

@@ -40,7 +40,7 @@ export default async function WorkspacePeoplePage({ params }: Props) {
         </Section>
         <Section
           title="Link"
-          detail="Opens the workspace for the people above after they sign in. Other people see whom to ask."
+          detail="Opens the workspace for the people above after they sign in. Other people see the owner's name."
         >
           <Card className="px-4 py-3.5">
             <Copyable text={link} label="Link to this workspace" />
