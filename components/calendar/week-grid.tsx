@@ -1,4 +1,4 @@
-import { ReadOut } from "#components/chart/read-out.tsx";
+import { firstIndexes, ReadOut } from "#components/chart/read-out.tsx";
 import { cx } from "#components/format.ts";
 import { type Block, clock, DAY, type Look, lanesOf, type WeekDay } from "./week.ts";
 
@@ -21,7 +21,7 @@ const looks: Record<Look, string> = {
  */
 export function WeekGrid({ label, days }: { label: string; days: readonly WeekDay[] }) {
   const values = days.flatMap(({ name, blocks }) => blocks.map((block) => blockText(name, block)));
-  const firsts = days.map((_, day) => days.slice(0, day).reduce((sum, { blocks }) => sum + blocks.length, 0));
+  const firsts = firstIndexes(days.map(({ blocks }) => blocks.length));
   return (
     <ReadOut {...{ label, values }}>
       <div

@@ -1,5 +1,5 @@
 import { cx } from "#components/format.ts";
-import { ReadOut } from "./read-out.tsx";
+import { firstIndexes, ReadOut } from "./read-out.tsx";
 import { timeTicks } from "./ticks.ts";
 
 /** `past`: elapsed time; `sure`: a certain future span; `maybe`: a possible future span. */
@@ -35,7 +35,7 @@ export function Timeline(props: {
   const place = (at: number) =>
     Math.round(Math.min(100, Math.max(0, ((at - from) / Math.max(1, to - from)) * 100)) * 100) / 100;
   const values = rows.flatMap(({ name, spans }) => spans.map(({ title }) => `${name}: ${title}`));
-  const firsts = rows.map((_, row) => rows.slice(0, row).reduce((sum, { spans }) => sum + spans.length, 0));
+  const firsts = firstIndexes(rows.map(({ spans }) => spans.length));
   return (
     <ReadOut {...{ label, values }}>
       <ul aria-label={label} className="flex flex-col gap-2">

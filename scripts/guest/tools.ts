@@ -8,6 +8,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+import { whenFree } from "#scripts/cluster/machine.ts";
 import { tagOf } from "#scripts/images/archive.ts";
 import { findOrMake } from "#scripts/images/kept.ts";
 import { run } from "#scripts/lib/processes.ts";
@@ -77,7 +78,7 @@ async function wantedPackages(): Promise<Package[]> {
     await ask("apt-get", "install", "--print-uris", "-qq", "-y", "--no-install-recommends", ...PROGRAMS);
   const lines = await askApt().catch(async (error: unknown) => {
     if (process.getuid?.() !== 0) throw error;
-    await run("apt-get", ["update", "-qq"]);
+    await whenFree(() => run("apt-get", ["update", "-qq"]));
     return await askApt();
   });
   // 'URI' NAME_VERSION_ARCHITECTURE.deb SIZE HASH
@@ -101,7 +102,7 @@ async function unpack(packages: readonly string[], folder: string): Promise<void
   const downloads = await mkdtemp(path.join(tmpdir(), "sluice-guest-"));
   const unfinished = `${folder}.${process.pid}`;
   try {
-    await run("apt-get", ["download", "-qq", ...packages], { cwd: downloads });
+    await whenFree(() => run("apt-get", ["download", "-qq", ...packages], { cwd: downloads }));
     await mkdir(unfinished, { recursive: true });
     for (const name of await readdir(downloads)) {
       if (!name.endsWith(".deb")) continue;
