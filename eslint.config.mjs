@@ -2,6 +2,17 @@ import next from "eslint-config-next/core-web-vitals";
 import * as regexp from "eslint-plugin-regexp";
 import ts from "typescript-eslint";
 
+const clientExport = 'Program:has(ExpressionStatement[directive="use client"]) > ExportNamedDeclaration';
+const plainName = "id.name=/^(?!use[A-Z])[a-z]/";
+const onlyComponentsAndHooks = [
+  `${clientExport} > FunctionDeclaration[${plainName}]`,
+  `${clientExport} > VariableDeclaration > VariableDeclarator[${plainName}]`,
+  `${clientExport} > ExportSpecifier[exported.name=/^(?!use[A-Z])[a-z]/]`,
+].map((selector) => ({
+  selector,
+  message: 'A "use client" module exports components, hooks and types. Put other functions into a module of their own.',
+}));
+
 export default ts.config(
   { ignores: ["node_modules/**", ".next/**", ".sluice/**", "native/**", "drizzle/**", "next-env.d.ts", "dist/**"] },
   ...next,
@@ -20,6 +31,11 @@ export default ts.config(
       ],
       "@typescript-eslint/restrict-template-expressions": "off",
     },
+  },
+  {
+    // The server gets no function from a client module, only a reference that it must not call.
+    files: ["app/**/*.ts", "app/**/*.tsx", "components/**/*.ts", "components/**/*.tsx"],
+    rules: { "no-restricted-syntax": ["error", ...onlyComponentsAndHooks] },
   },
   {
     // One request with a regular expression of this kind keeps a whole process busy.

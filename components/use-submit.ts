@@ -1,5 +1,3 @@
-"use client";
-
 import { useCallback, useEffect, useRef, useState, useTransition } from "react";
 import type { ApiError, ApiResult } from "#components/api.ts";
 

@@ -1,4 +1,5 @@
-import { firstIndexes, ReadOut } from "#components/chart/read-out.tsx";
+import { firstIndexes } from "#components/chart/first-indexes.ts";
+import { ReadOut } from "#components/chart/read-out.tsx";
 import { cx } from "#components/format.ts";
 import { type Block, clock, DAY, type Look, lanesOf, type WeekDay } from "./week.ts";
 

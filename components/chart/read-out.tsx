@@ -82,16 +82,6 @@ export function ReadOut({
   );
 }
 
-/** The index of the first value of each row, from the number of values in each row. */
-export function firstIndexes(lengths: readonly number[]): number[] {
-  let next = 0;
-  return lengths.map((length) => {
-    const first = next;
-    next += length;
-    return first;
-  });
-}
-
 /** The place above a part of a drawing, on the side of the middle that has more space. */
 function above(frame: Element | null, at: number | undefined): CSSProperties {
   const [whole, part] = [frame, frame?.querySelector(`[data-at="${at}"]`)].map((one) => one?.getBoundingClientRect());

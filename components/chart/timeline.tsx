@@ -1,5 +1,6 @@
 import { cx } from "#components/format.ts";
-import { firstIndexes, ReadOut } from "./read-out.tsx";
+import { firstIndexes } from "./first-indexes.ts";
+import { ReadOut } from "./read-out.tsx";
 import { timeTicks } from "./ticks.ts";
 
 /** `past`: elapsed time; `sure`: a certain future span; `maybe`: a possible future span. */

@@ -3,7 +3,8 @@
 import { useRouter } from "next/navigation";
 import { useHydrated } from "#components/live/hydrated.ts";
 import { Select } from "#components/ui/field.tsx";
-import { browserTimeZone, keepTimeZone, useTimeZoneChoice } from "./time-zone-context.tsx";
+import { browserTimeZone, keepTimeZone } from "./browser-time-zone.ts";
+import { useTimeZoneChoice } from "./time-zone-context.tsx";
 
 /** In which zone this browser shows times and takes them. */
 export function ChooseTimeZone() {

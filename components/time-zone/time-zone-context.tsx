@@ -2,7 +2,8 @@
 
 import { useRouter } from "next/navigation";
 import { createContext, type ReactNode, useContext, useEffect } from "react";
-import { type TimeZoneChoice, timeZoneCookie, writeTimeZone } from "./time-zone.ts";
+import { browserTimeZone, keepTimeZone } from "./browser-time-zone.ts";
+import type { TimeZoneChoice } from "./time-zone.ts";
 
 const TimeZoneContext = createContext<TimeZoneChoice>({ automatic: true, zone: "UTC" });
 
@@ -26,14 +27,4 @@ export function TimeZoneProvider({ choice, children }: { choice: TimeZoneChoice;
     router.refresh();
   }, [automatic, zone, router]);
   return <TimeZoneContext value={choice}>{children}</TimeZoneContext>;
-}
-
-export function browserTimeZone(): string {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone;
-}
-
-/** Keeps the choice for a year in this browser; the pages have it from the next answer on. */
-export function keepTimeZone(choice: TimeZoneChoice): void {
-  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is not in every browser yet
-  document.cookie = `${timeZoneCookie}=${writeTimeZone(choice)}; path=/; max-age=31536000; samesite=lax`;
 }
