@@ -35,7 +35,7 @@ export type HeldSockets = {
 
 /** Time that the processes of a killed `npm start` take to end. */
 const PREDECESSORS_END_MS = 20_000;
-/** Time for a listener that cannot be found, because it has most likely ended since. */
+/** Time for a listener whose process cannot be read, because it most likely ends now. */
 const UNKNOWN_END_MS = 1_000;
 const RETRY_MS = 250;
 
@@ -45,13 +45,21 @@ const RETRY_MS = 250;
  */
 export async function holdPorts(wanted: readonly PortToHold[], stateDir: string): Promise<HeldSockets> {
   const started = Date.now();
+  let unknownSince: number | undefined;
   for (;;) {
     const sockets: BoundSocket[] = [];
     const taken = await hold(wanted, sockets);
     if (taken === undefined) return held(sockets);
     for (const { handle } of sockets) handle.close();
     const owner = await ownerOfPort(taken.port);
-    if (Date.now() - started > (await timeToEnd(owner, stateDir))) {
+    const kind = await kindOf(owner, stateDir);
+    unknownSince = kind === "unknown" ? (unknownSince ?? Date.now()) : undefined;
+    const deadlines = {
+      predecessor: started + PREDECESSORS_END_MS,
+      unknown: (unknownSince ?? started) + UNKNOWN_END_MS,
+      other: started,
+    };
+    if (Date.now() >= deadlines[kind]) {
       throw new Error(
         `Port ${taken.port} is taken by ${describeOwner(owner)}. ` +
           `End that process, or set ${taken.variable} to another port.`,
@@ -142,16 +150,16 @@ async function beginListening(descriptors: number[]): Promise<number | undefined
   return refused.index;
 }
 
-/** How long the owner of a taken port is given to end. */
-async function timeToEnd(owner: PortOwner | undefined, stateDir: string): Promise<number> {
-  if (owner === undefined) return UNKNOWN_END_MS;
-  return (await isPredecessor(owner, stateDir)) ? PREDECESSORS_END_MS : 0;
-}
-
-/** Whether a process belongs to this state directory: by its arguments, as gpud's, or by its environment. */
-async function isPredecessor(owner: PortOwner, stateDir: string): Promise<boolean> {
-  if (owner.process === undefined || owner.process.pid === process.pid) return false;
-  const environment = await readFile(`/proc/${owner.process.pid}/environ`, "utf8").catch(() => "");
-  const isNamed = owner.process.command.split(" ").includes(path.join(stateDir, "gpud"));
-  return isNamed || environment.split("\0").includes(`SLUICE_STATE_DIR=${stateDir}`);
+/**
+ * The owner of a taken port: `predecessor` for a process of this state directory, by its arguments, as gpud's, or by its
+ * environment; `unknown` where neither can be read, as while the process ends; otherwise `other`.
+ */
+async function kindOf(owner: PortOwner | undefined, stateDir: string): Promise<"unknown" | "predecessor" | "other"> {
+  if (owner?.process === undefined) return "unknown";
+  const { pid, command } = owner.process;
+  if (pid === process.pid) return "other";
+  if (command.split(" ").includes(path.join(stateDir, "gpud"))) return "predecessor";
+  const environment = await readFile(`/proc/${pid}/environ`, "utf8").catch(() => "");
+  if (environment === "") return "unknown";
+  return environment.split("\0").includes(`SLUICE_STATE_DIR=${stateDir}`) ? "predecessor" : "other";
 }
