@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { startReconciler } from "#server/broker/reconciler/reconciler.ts";
 import { openDatabase, setDatabase } from "#server/db/client.ts";
-import { checkSchema } from "#server/db/migrate.ts";
+import { awaitSchema } from "#server/db/migrate.ts";
 import { databaseUrl, env } from "#server/env.ts";
 import { configuredLaunchers } from "#server/launchers/configured.ts";
 import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
@@ -22,7 +22,7 @@ const database = openDatabase(databaseUrl(), { max: 20, applicationName: "sluice
 setDatabase(database);
 
 async function main(): Promise<void> {
-  await checkSchema(database.sql);
+  await awaitSchema(database.sql, log);
   const launchers = await configuredLaunchers({ egressPolicyOf: (id) => egressPolicyOf(database.db, id) });
   const broker = await startBroker({
     database,

@@ -3,10 +3,11 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import pino from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "#server/db/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedded.ts";
-import { checkSchema, migrateDatabase } from "#server/db/migrate.ts";
+import { awaitSchema, checkSchema, migrateDatabase } from "#server/db/migrate.ts";
 import { createTestDatabase } from "#server/db/testing.ts";
 import { toSluiceError } from "#server/errors.ts";
 import { freePort } from "#server/free-port.ts";
@@ -23,6 +24,19 @@ describe("the embedded server", () => {
   afterAll(async () => {
     await server.stop();
     await rm(folder, { recursive: true, force: true });
+  });
+
+  it("is waited for by a process that starts without it", async () => {
+    await migrateDatabase(server.url);
+    await server.stop();
+    const { sql, close } = openDatabase(server.url, { max: 1 });
+    const said: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => said.push(line) });
+    const waiting = awaitSchema(sql, log);
+    await expect.poll(() => said.join("")).toContain("the start waits for it");
+    server = await startEmbeddedPostgres(folder);
+    await waiting;
+    await close();
   });
 
   it("listens on a Unix socket of its own folder alone, and asks for its password", async () => {

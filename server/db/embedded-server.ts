@@ -90,10 +90,10 @@ export function supervise(first: Run, again: () => Promise<Run>, onRestart: (rea
   };
   const work = (async () => {
     for (let failures = 0; !signal.aborted; failures++) {
-      const started = Date.now();
+      const started = performance.now();
       const how = await current.ended;
       if (signal.aborted) return;
-      if (Date.now() - started > STABLE_MS) failures = 0;
+      if (performance.now() - started > STABLE_MS) failures = 0;
       onRestart(`PostgreSQL ended with ${how}`);
       failures = await restart(failures);
     }
@@ -124,6 +124,8 @@ async function ready(child: ChildProcess, onLog?: (line: string) => void): Promi
     });
     child.stdout?.resume();
     child.once("error", reject);
-    child.once("exit", (code) => reject(new Error(`PostgreSQL ended with ${code}:\n${lines.join("\n")}`)));
+    child.once("exit", (code, signal) =>
+      reject(new Error(`PostgreSQL ended with ${signal ?? code}:\n${lines.join("\n")}`)),
+    );
   });
 }

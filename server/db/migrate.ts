@@ -1,11 +1,14 @@
 /** Migrations go forward only; a process refuses to start on a schema newer than its own. */
 import { readFile } from "node:fs/promises";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { drizzle } from "drizzle-orm/postgres-js";
 import { migrate } from "drizzle-orm/postgres-js/migrator";
 import type postgres from "postgres";
 import { z } from "zod";
 import { connect } from "#server/db/connect.ts";
+import { isAway } from "#server/errors.ts";
+import type { Logger } from "#server/log.ts";
 
 const journal = z.object({ entries: z.array(z.object({ when: z.number(), tag: z.string() })) });
 
@@ -24,7 +27,26 @@ export async function migrateDatabase(url: string, folder: string = path.resolve
   }
 }
 
-/** For processes that do not migrate: throws unless the schema is exactly the one this version knows. */
+/** Pause between two attempts to reach a database. */
+const REACH_AGAIN_MS = 1_000;
+
+/**
+ * For processes that do not migrate: `checkSchema`, which waits while the database cannot be reached. Each attempt is
+ * logged, so that the reason stands in the log of a process that is not ready.
+ */
+export async function awaitSchema(sql: postgres.Sql, log: Logger): Promise<void> {
+  for (;;) {
+    try {
+      return await checkSchema(sql);
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      log.warn({ err: error }, "the database cannot be reached; the start waits for it");
+      await sleep(REACH_AGAIN_MS);
+    }
+  }
+}
+
+/** Throws unless the schema is exactly the one this version knows. */
 export async function checkSchema(sql: postgres.Sql, folder: string = path.resolve("drizzle")): Promise<void> {
   await refuseNewerSchema(sql, folder);
   const [applied, known] = await Promise.all([lastApplied(sql), lastKnown(folder)]);

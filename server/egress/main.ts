@@ -1,6 +1,6 @@
 /** The egress process: outgoing connections of local workspaces. */
 import { database } from "#server/db/client.ts";
-import { checkSchema } from "#server/db/migrate.ts";
+import { awaitSchema } from "#server/db/migrate.ts";
 import { env } from "#server/env.ts";
 import { logger } from "#server/log.ts";
 import { keepOutput } from "#server/output.ts";
@@ -12,7 +12,7 @@ keepOutput();
 const log = logger("egress");
 process.on("unhandledRejection", (error) => log.error({ err: error }, "unhandled rejection"));
 const opened = database();
-await checkSchema(opened.sql);
+await awaitSchema(opened.sql, log);
 const { SLUICE_STATE_DIR: stateDir } = env();
 const egress = await startEgress(opened.db, { stateDir, log, environment: process.env });
 const closeHealth = await serveEgressHealth(opened.db, stateDir);

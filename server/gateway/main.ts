@@ -1,6 +1,6 @@
 /** The gateway's process. */
 import { database } from "#server/db/client.ts";
-import { checkSchema } from "#server/db/migrate.ts";
+import { awaitSchema } from "#server/db/migrate.ts";
 import { env } from "#server/env.ts";
 import { logger } from "#server/log.ts";
 import { keepOutput } from "#server/output.ts";
@@ -19,7 +19,7 @@ const {
 } = env();
 const log = logger("gateway");
 const opened = database();
-await checkSchema(opened.sql);
+await awaitSchema(opened.sql, log);
 const gateway = await startGateway(opened, { host, url, port, portalUrl, listen, log });
 
 stopOnSignal(log, async () => {
