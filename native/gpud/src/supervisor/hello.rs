@@ -6,7 +6,7 @@ use crate::supervisor::accept::HELLO_TIME;
 use crate::supervisor::leases::{kill, now};
 use crate::supervisor::pool::{Pool, Worker};
 use crate::supervisor::unanswered::Unanswered;
-use crate::token::{self, Claims, from_base64url, to_base64url};
+use crate::token::{self, Claims, TokenError, from_base64url, to_base64url};
 use ring::rand::{SecureRandom, SystemRandom};
 use sluice_protocol::handshake::{Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode};
 use sluice_protocol::{EXACT_BOUNDS, PEER_MEMORY, PINNED_MEMORY, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
@@ -91,8 +91,16 @@ impl Supervisor {
         }
         let audience = format!("gpud:{}", self.server_id());
         let pool = self.pool();
-        let claims = token::verify(&hello.token, &pool.keys, &audience, now(), hello.resume.is_some())
-            .map_err(|error| (RefusedCode::Credential, error.to_string()))?;
+        let claims =
+            token::verify(&hello.token, &pool.keys, &audience, now(), hello.resume.is_some()).map_err(|error| {
+                match error {
+                    TokenError::UnknownKey if self.config.broker.is_some() && pool.epoch.is_none() => {
+                        let text = "the GPU server has not heard the broker's keys since its start";
+                        (RefusedCode::Unavailable, text.to_owned())
+                    }
+                    _ => (RefusedCode::Credential, error.to_string()),
+                }
+            })?;
         let message = [HELLO_CONTEXT, nonce].concat();
         if !token::proves_possession(&claims, &message, &hello.signature) {
             let text = "the client does not hold the key that the session token is bound to".to_owned();

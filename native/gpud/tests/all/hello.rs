@@ -1,6 +1,7 @@
 //! Who is let in, and what happens to those who are not.
 
-use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, now, range, sign, sign_with, unique};
+use crate::support::broker::Broker;
+use crate::support::{BASE64URL, Client, Gpud, HelloError, PATIENCE, hello, key, now, range, sign, sign_with, unique};
 use serde_json::{Value, json};
 use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{Hello, RefusedCode, Resume};
@@ -61,6 +62,22 @@ fn tokens_that_do_not_hold_are_refused() {
     assert_eq!(refusal(&gpud, 9, &sign(&over)), RefusedCode::Lease);
     let elsewhere = claims(&gpud, |c| c["lease"]["deviceUuid"] = json!("GPU-elsewhere"));
     assert_eq!(refusal(&gpud, 9, &sign(&elsewhere)), RefusedCode::Unavailable);
+}
+
+#[test]
+fn keys_of_the_broker_are_waited_for_after_a_start() {
+    let mut broker = Broker::new();
+    let gpud = Gpud::join(&mut broker, &[]);
+    let signed = sign(&claims(&gpud, |_| {}));
+    let (_, rest) = signed.split_once('.').expect("three parts");
+    let newer = format!("{}.{rest}", BASE64URL.encode(r#"{"alg":"EdDSA","kid":"k2","typ":"JWT"}"#));
+    assert_eq!(refusal(&gpud, 9, &newer), RefusedCode::Unavailable);
+    broker.welcome(1, &[]);
+    let deadline = Instant::now() + PATIENCE;
+    while refusal(&gpud, 9, &newer) != RefusedCode::Credential {
+        assert!(Instant::now() < deadline, "an unknown key is waited for although the broker has told its keys");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
