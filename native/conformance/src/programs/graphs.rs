@@ -450,10 +450,27 @@ fn graph_queries(driver: &Driver) {
         assert_eq!(world.nodes(clone).len(), 3, "a clone has nodes of its own");
         let path = std::env::temp_dir().join(format!("sluice-graph-{}.dot", std::process::id()));
         let name = CString::new(path.display().to_string()).expect("text");
-        assert_eq!((world.graphs.cuGraphDebugDotPrint)(clone, name.as_ptr(), 1), 0);
-        let text = std::fs::read_to_string(&path).expect("written");
-        std::fs::remove_file(&path).expect("there");
-        assert!(text.starts_with("digraph dot {") && text.contains("add") && text.contains("->"), "{text}");
+        let dot = |flags: u32| {
+            assert_eq!((world.graphs.cuGraphDebugDotPrint)(clone, name.as_ptr(), flags), 0);
+            let text = std::fs::read_to_string(&path).expect("written");
+            std::fs::remove_file(&path).expect("there");
+            text
+        };
+        let text = dot(1);
+        assert!(text.starts_with("digraph dot {\nsubgraph cluster_"), "{text}");
+        for part in [
+            "graph[style=\"dashed\"];\n",
+            "style=\"bold\" shape=\"record\" label=\"{KERNEL\n| {ID | ",
+            "add\\<\\<\\<1,128,0\\>\\>\\>}\n| {{node handle | func handle} | {0x",
+            "| {accessPolicyWindow | {base_ptr | num_bytes | hitRatio | hitProp | missProp} | \
+             {0x0000000000000000 | 0 | 0.000000 | N | N}}\n| {cooperative | 0}\n| {priority | 0}\n}\"];\n",
+            "(topoId: 0)",
+            " [headlabel=0];\n",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let text = dot(0);
+        assert!(text.contains("style=\"bold\" shape=\"octagon\" label=\"") && text.contains("\nadd\n\"];\n"), "{text}");
     }
 }
 

@@ -1,65 +1,258 @@
-//! A graph as text for Graphviz (`cuGraphDebugDotPrint`).
+//! A graph as text for Graphviz (`cuGraphDebugDotPrint`), in the form of NVIDIA's driver.
+//!
+//! Kernel, copy and fill nodes, child graphs and edges follow output of CUDA 12 that others have published
+//! (pytorch/pytorch#126753). The published output has no other kinds of nodes: they follow the same pattern.
 
-use super::{Graph, State, Work};
+use super::layout::{ARRAY, Copy3D, DEVICE, Fill, HOST, Side};
+use super::{Graph, Kernel, State, Work};
 use crate::driver::{ready, text};
 use crate::error::{CudaError, CudaResult};
 use sluice_protocol::cuda;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_char;
 use std::fmt::Write;
+use std::sync::Arc;
 
-fn label(work: &Work) -> String {
-    match work {
-        Work::Empty => "EMPTY".into(),
-        Work::Kernel(kernel) => {
-            let ([x, y, z], [bx, by, bz]) = (kernel.grid, kernel.block);
-            // A name may hold quotes only as part of broken PTX; they would break the text.
-            let name = kernel.function.name.replace(['"', '\\'], "_");
-            format!("KERNEL\\n{name}\\n<<<({x},{y},{z}),({bx},{by},{bz}),{}>>>", kernel.shared_bytes)
-        }
-        Work::Copy(copy) => format!("MEMCPY\\n{} x {} x {} bytes", copy.width, copy.height, copy.depth),
-        Work::Fill(fill) => {
-            format!("MEMSET\\n{:#x}\\n{} x {} of {}", fill.address, fill.width, fill.height, fill.element)
-        }
-        Work::Host { .. } => "HOST".into(),
-        Work::Child(graph) => format!("CHILD_GRAPH\\ngraph {}", graph.id),
-        Work::WaitEvent(event) => format!("EVENT_WAIT\\n{:#x}", event.handle),
-        Work::RecordEvent(event) => format!("EVENT_RECORD\\n{:#x}", event.handle),
-        Work::Alloc(allocation) => format!("MEM_ALLOC\\n{:#x}\\n{} bytes", allocation.address, allocation.bytes),
-        Work::Free(address) => format!("MEM_FREE\\n{address:#x}"),
-        Work::Library(recording) => format!("LIBRARY\\n{}", recording.symbol),
-        Work::Memory(operations) => format!("BATCH_MEM_OP\\n{} operations", operations.len()),
+/// CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE and _HANDLES: details of every node.
+const ALL: u32 = 1 | 1 << 10;
+
+/// The flags that ask for details of a node of this kind (CU_GRAPH_DEBUG_DOT_FLAGS_*).
+fn flags_of(work: &Work) -> u32 {
+    ALL | match work {
+        Work::Kernel(_) => 1 << 2 | 1 << 9,
+        Work::Copy(_) => 1 << 3,
+        Work::Fill(_) => 1 << 4,
+        Work::Host { .. } => 1 << 5,
+        Work::WaitEvent(_) | Work::RecordEvent(_) => 1 << 6,
+        Work::Alloc(_) => 1 << 11,
+        Work::Free(_) => 1 << 12,
+        Work::Memory(_) => 1 << 13,
+        Work::Empty | Work::Child(_) | Work::Library(_) => 0,
     }
 }
 
-fn write(out: &mut String, id: u32, state: &State) {
+/// Text within a label of shape "record", whose fields end at `|` and braces.
+fn escaped(name: &str) -> String {
+    name.chars()
+        .flat_map(|c| {
+            let special = matches!(c, '<' | '>' | '{' | '}' | '|' | '"' | '\\');
+            special.then_some('\\').into_iter().chain([c])
+        })
+        .collect()
+}
+
+/// `16`, or `\{16,10,4\}` where more than the first number differs from 1.
+fn dimensions([x, y, z]: [u32; 3]) -> String {
+    match (y, z) {
+        (1, 1) => x.to_string(),
+        (_, 1) => format!("\\{{{x},{y}\\}}"),
+        _ => format!("\\{{{x},{y},{z}\\}}"),
+    }
+}
+
+fn pointer(address: u64) -> String {
+    format!("0x{address:016X}")
+}
+
+/// A number of a launch attribute, as its bytes.
+fn part<const N: usize>(value: &[u8; 64], at: usize) -> [u8; N] {
+    std::array::from_fn(|index| value[at + index])
+}
+
+fn kernel(kernel: &Kernel, id: &str, handle: u64) -> String {
+    let attribute =
+        |id: u32| kernel.attributes.iter().find(|found| found.id == id).map_or([0; 64], |found| found.value);
+    // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, COOPERATIVE and PRIORITY
+    let (window, cooperative, priority) = (attribute(1), attribute(2), attribute(8));
+    let property = |bytes: [u8; 4]| match u32::from_ne_bytes(bytes) {
+        0 => "N",
+        1 => "S",
+        _ => "P",
+    };
+    let name = escaped(&kernel.function.name);
+    let (grid, block, shared) = (dimensions(kernel.grid), dimensions(kernel.block), kernel.shared_bytes);
+    [
+        "{KERNEL".to_owned(),
+        format!("| {{ID | {id} | {name}\\<\\<\\<{grid},{block},{shared}\\>\\>\\>}}"),
+        format!("| {{{{node handle | func handle}} | {{{} | {}}}}}", pointer(handle), pointer(kernel.function.handle)),
+        format!(
+            "| {{accessPolicyWindow | {{base_ptr | num_bytes | hitRatio | hitProp | missProp}} | \
+             {{{} | {} | {:.6} | {} | {}}}}}",
+            pointer(u64::from_ne_bytes(part(&window, 0))),
+            u64::from_ne_bytes(part(&window, 8)),
+            f32::from_ne_bytes(part(&window, 16)),
+            property(part(&window, 20)),
+            property(part(&window, 24)),
+        ),
+        format!("| {{cooperative | {}}}", u32::from_ne_bytes(part(&cooperative, 0))),
+        format!("| {{priority | {}}}", i32::from_ne_bytes(part(&priority, 0))),
+        "}".to_owned(),
+    ]
+    .join("\n")
+}
+
+fn copy(Copy3D { source, target, width, height, depth }: &Copy3D, id: &str, handle: u64) -> String {
+    let start = |side: &Side| if side.kind == HOST { side.host as u64 } else { side.device };
+    let place = |side: &Side| match side.kind {
+        HOST => "HOST",
+        DEVICE => "DEVICE",
+        ARRAY => "ARRAY",
+        _ => "UNIFIED",
+    };
+    // `xsize` is the runtime's; a driver's copy has none.
+    let pitched = |side: &Side| format!("{} | {} | 0 | {}", side.pitch, pointer(start(side)), side.height);
+    let position = |Side { x, y, z, .. }: &Side| format!("{{{{x | {x}}} | {{y | {y}}} | {{z | {z}}}}}");
+    let (from, to) = (place(source), place(target));
+    [
+        "{\nMEMCPY".to_owned(),
+        format!("| {{{{ID | node handle}} | {{{id} | {}}}}}", pointer(handle)),
+        format!("| {{kind | {}to{} ({from} to {to})}}", &from[..1], &to[..1]),
+        format!(
+            "| {{{{srcPtr | dstPtr}} | {{pitch | ptr | xsize | ysize | pitch | ptr | xsize | ysize}} | {{{} | {}}}}}",
+            pitched(source),
+            pitched(target),
+        ),
+        format!(
+            "| {{{{srcPos | {}}} | {{dstPos | {}}} | \
+             {{Extent | {{{{Width | {width}}} | {{Height | {height}}} | {{Depth | {depth}}}}}}}}}",
+            position(source),
+            position(target),
+        ),
+        "}".to_owned(),
+    ]
+    .join("\n")
+}
+
+/// A record of one table: the names of the columns and their values.
+fn table(title: &str, id: &str, handle: u64, columns: &[(&str, String)]) -> String {
+    let names: String = columns.iter().map(|(name, _)| format!(" | {name}")).collect();
+    let values: String = columns.iter().map(|(_, value)| format!(" | {value}")).collect();
+    format!("{{\n{title}\n| {{{{ID | node handle{names}}} | {{{id} | {}{values}}}}}}}", pointer(handle))
+}
+
+fn fill(fill: &Fill, id: &str, handle: u64) -> String {
+    let columns = [
+        ("dptr", pointer(fill.address)),
+        ("pitch", fill.pitch.to_string()),
+        ("value", fill.value.to_string()),
+        ("elementSize", fill.element.to_string()),
+        ("width", fill.width.to_string()),
+        ("height", fill.height.to_string()),
+    ];
+    table("MEMSET", id, handle, &columns)
+}
+
+/// The label with all details. `id`: number and place of the node.
+fn detailed(work: &Work, id: &str, handle: u64) -> String {
+    match work {
+        Work::Kernel(work) => kernel(work, id, handle),
+        Work::Copy(work) => copy(work, id, handle),
+        Work::Fill(work) => fill(work, id, handle),
+        Work::Empty => table("EMPTY", id, handle, &[]),
+        Work::Host { function, data } => {
+            let columns = [("fn", pointer(*function as usize as u64)), ("userData", pointer(*data as u64))];
+            table("HOST", id, handle, &columns)
+        }
+        Work::Child(graph) => table("GRAPH", id, handle, &[("child graph", format!("graph_{}", graph.id))]),
+        Work::Library(recording) => table("GRAPH", id, handle, &[("library", escaped(recording.symbol))]),
+        Work::WaitEvent(event) => table("WAIT_EVENT", id, handle, &[("event", pointer(event.handle))]),
+        Work::RecordEvent(event) => table("EVENT_RECORD", id, handle, &[("event", pointer(event.handle))]),
+        Work::Alloc(memory) => {
+            let columns = [("dptr", pointer(memory.address)), ("bytesize", memory.bytes.to_string())];
+            table("MEM_ALLOC", id, handle, &columns)
+        }
+        Work::Free(address) => table("MEM_FREE", id, handle, &[("dptr", pointer(*address))]),
+        Work::Memory(operations) => table("BATCH_MEM_OP", id, handle, &[("count", operations.len().to_string())]),
+    }
+}
+
+/// The name of a node without its details.
+fn brief(work: &Work) -> String {
+    match work {
+        Work::Kernel(kernel) => escaped(&kernel.function.name),
+        Work::Copy(_) => "MEMCPY".into(),
+        Work::Fill(_) => "MEMSET".into(),
+        Work::Empty => "EMPTY".into(),
+        Work::Host { .. } => "HOST".into(),
+        Work::Child(graph) => format!("graph_{}", graph.id),
+        Work::Library(recording) => escaped(recording.symbol),
+        Work::WaitEvent(_) => "WAIT_EVENT".into(),
+        Work::RecordEvent(_) => "EVENT_RECORD".into(),
+        Work::Alloc(_) => "MEM_ALLOC".into(),
+        Work::Free(_) => "MEM_FREE".into(),
+        Work::Memory(_) => "BATCH_MEM_OP".into(),
+    }
+}
+
+/// Each node's place in an order that its edges permit, counted from the last one as NVIDIA's driver does.
+fn places(state: &State) -> BTreeMap<u64, usize> {
+    let mut missing: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut later: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for (handle, node) in &state.nodes {
+        missing.insert(*handle, node.after.len());
+        node.after.iter().for_each(|(from, _)| later.entry(*from).or_default().push(*handle));
+    }
+    let mut ready: BTreeSet<u64> =
+        missing.iter().filter(|(_, count)| **count == 0).map(|(handle, _)| *handle).collect();
+    let mut places = BTreeMap::new();
+    while let Some(handle) = ready.pop_first() {
+        places.insert(handle, state.nodes.len() - 1 - places.len());
+        for next in later.get(&handle).into_iter().flatten() {
+            if let Some(count) = missing.get_mut(next) {
+                *count -= 1;
+                if *count == 0 {
+                    ready.insert(*next);
+                }
+            }
+        }
+    }
+    places
+}
+
+fn write(out: &mut String, id: u32, state: &State, flags: u32) {
     let _ = writeln!(out, "subgraph cluster_{id} {{\nlabel=\"graph_{id}\" graph[style=\"dashed\"];");
-    let name = |handle: u64| state.nodes.get(&handle).map_or(0, |node| node.local_id);
+    let places = places(state);
+    for (handle, node) in &state.nodes {
+        let (local, work) = (node.local_id, &node.work);
+        let is_kernel = matches!(work, Work::Kernel(_));
+        let style = if is_kernel { "bold" } else { "solid" };
+        let (shape, label) = if flags & flags_of(work) != 0 {
+            let id = format!("{local} (topoId: {})", places.get(handle).copied().unwrap_or_default());
+            ("record", detailed(work, &id, *handle))
+        } else {
+            (if is_kernel { "octagon" } else { "rectangle" }, format!("{local}\n{}\n", brief(work)))
+        };
+        let _ = writeln!(out, "\"graph_{id}_node_{local}\"[style=\"{style}\" shape=\"{shape}\" label=\"{label}\"];");
+    }
+    let local = |handle: u64| state.nodes.get(&handle).map_or(0, |node| node.local_id);
     for node in state.nodes.values() {
-        let (local, text) = (node.local_id, label(&node.work));
-        let _ = writeln!(
-            out,
-            "\"graph_{id}_node_{local}\" [style=\"solid\" shape=\"rectangle\" label=\"{local}\\n{text}\"];"
-        );
-        for (from, _) in &node.after {
-            let _ = writeln!(out, "\"graph_{id}_node_{}\" -> \"graph_{id}_node_{local}\";", name(*from));
+        for (from, data) in &node.after {
+            // The second byte of an edge is the port at its head.
+            let (from, to, port) = (local(*from), node.local_id, data[1]);
+            let _ = writeln!(out, "\"graph_{id}_node_{from}\" -> \"graph_{id}_node_{to}\" [headlabel={port}];");
         }
     }
     out.push_str("}\n");
     for node in state.nodes.values() {
         if let Work::Child(child) = &node.work {
-            write(out, child.id, &child.state());
+            write(out, child.id, &child.state(), flags);
         }
     }
 }
 
-/// `flags` choose how much is said of each node; everything is said always.
-pub unsafe fn cuGraphDebugDotPrint(graph: usize, path: *const c_char, _flags: u32) -> CudaResult {
+/// The text of a graph and of the graphs inside it.
+fn digraph(graph: &Arc<Graph>, flags: u32) -> String {
+    let mut out = "digraph dot {\n".to_owned();
+    write(&mut out, graph.id, &graph.state(), flags);
+    out.push_str("}\n");
+    out
+}
+
+/// `flags` choose the kinds of nodes whose details are written.
+pub unsafe fn cuGraphDebugDotPrint(graph: usize, path: *const c_char, flags: u32) -> CudaResult {
     let found = Graph::find(ready()?, graph)?;
     // SAFETY: the caller's path.
     let path = unsafe { text(path)? };
-    let mut out = "digraph dot {\n".to_owned();
-    write(&mut out, found.id, &found.state());
-    out.push_str("}\n");
-    std::fs::write(path, out)
+    std::fs::write(path, digraph(&found, flags))
         .map_err(|error| CudaError::new(cuda::ERROR_OPERATING_SYSTEM, format!("{path} cannot be written: {error}")))
 }
