@@ -147,7 +147,7 @@ impl Device {
         }
         let old = self.state.link.write().unwrap_or_else(PoisonError::into_inner).replace(session);
         if let Some(old) = old {
-            self.process.end(&old);
+            self.end(&old);
         }
         *lock(&self.state.last_loss) = None;
         message::reset();
@@ -179,7 +179,7 @@ impl Device {
         if link.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
             *link = None;
             drop(link);
-            self.process.end(session);
+            self.end(session);
             *lock(&self.state.last_loss) = session.loss();
             self.state.loss_told.store(false, Ordering::Release);
         }
@@ -188,7 +188,13 @@ impl Device {
     /// Ends a session for good.
     pub fn unbind(self) -> Option<Arc<Session>> {
         let old = self.state.link.write().unwrap_or_else(PoisonError::into_inner).take()?;
-        self.process.end(&old);
+        self.end(&old);
         Some(old)
+    }
+
+    /// The memory of a session has gone.
+    fn end(self, session: &Session) {
+        self.process.end(session);
+        self.process.objects.end_pools(self.ordinal);
     }
 }

@@ -9,6 +9,7 @@ use crate::driver::capture::Captures;
 use crate::driver::context::Current;
 use crate::driver::graph::Graphs;
 use crate::driver::link_input::Part;
+use crate::driver::pool_state::PoolState;
 use crate::driver::{occupancy, ready, tensor_map};
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, NOT_FOUND};
 use crate::image;
@@ -95,7 +96,21 @@ pub struct Objects {
     pub tensor_maps: tensor_map::TensorMapCache,
     /// Allocations that came from a pool: address → pool and bytes.
     pub from_pools: Mutex<HashMap<u64, (u64, u64)>>,
+    /// Whether memory of a pool was freed since the last synchronization.
+    pub freed_to_pools: AtomicBool,
     pub libraries: crate::library::Objects,
+}
+
+impl Objects {
+    /// The memory of a device has gone, and with it the allocations from the device's pools.
+    pub fn end_pools(&self, ordinal: usize) {
+        let pools = self.pools.all();
+        let mut from_pools = self.from_pools.lock().unwrap_or_else(PoisonError::into_inner);
+        for (handle, pool) in pools.iter().filter(|(_, pool)| pool.device == ordinal) {
+            from_pools.retain(|_, (from, _)| from != handle);
+            pool.state.lock().unwrap_or_else(PoisonError::into_inner).end();
+        }
+    }
 }
 
 /// A context. All contexts of a device share one at gpud.
@@ -527,46 +542,4 @@ pub struct Pool {
     /// 0 = no limit.
     pub most_bytes: u64,
     pub state: Mutex<PoolState>,
-}
-
-/// What changes in a pool.
-#[derive(Clone, Debug)]
-pub struct PoolState {
-    pub release_threshold: u64,
-    /// CU_MEMPOOL_ATTR_REUSE_*; reuse here always follows stream order.
-    pub reuse: [i32; 3],
-    pub used: u64,
-    pub used_high: u64,
-    pub reserved: u64,
-    pub reserved_high: u64,
-    /// Ordinals of other devices that the program has given access.
-    pub peers: BTreeSet<usize>,
-}
-
-impl Default for PoolState {
-    fn default() -> Self {
-        let peers = BTreeSet::new();
-        Self { release_threshold: 0, reuse: [1; 3], used: 0, used_high: 0, reserved: 0, reserved_high: 0, peers }
-    }
-}
-
-impl PoolState {
-    /// Counts an allocation.
-    pub fn take(&mut self, bytes: u64) {
-        self.used += bytes;
-        self.used_high = self.used_high.max(self.used);
-        self.reserved = self.reserved.max(self.used);
-        self.reserved_high = self.reserved_high.max(self.reserved);
-    }
-
-    /// Counts a free; what is more than the threshold is not kept.
-    pub fn give(&mut self, bytes: u64) {
-        self.used = self.used.saturating_sub(bytes);
-        self.trim(self.release_threshold);
-    }
-
-    /// Keeps at most so much that is not used.
-    pub fn trim(&mut self, keep: u64) {
-        self.reserved = self.reserved.min(keep.max(self.used));
-    }
 }

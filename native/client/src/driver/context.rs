@@ -341,6 +341,12 @@ pub unsafe fn cuCtxSynchronize() -> CudaResult {
 }
 
 pub(crate) fn synchronize(device: Device) -> CudaResult {
+    wait(device)?;
+    super::pool::synchronized(device.process);
+    Ok(())
+}
+
+fn wait(device: Device) -> CudaResult {
     device.check_lost()?;
     if device.any_session().is_none() {
         return Ok(());

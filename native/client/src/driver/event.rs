@@ -104,13 +104,14 @@ pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
     }
     device.check_lost()?;
     let session = device.session()?;
-    if generation != session.generation || event.is_passed(&mut event.recording(), &session.progress) {
-        return Ok(());
+    if generation == session.generation && !event.is_passed(&mut event.recording(), &session.progress) {
+        session.connection.call(&EventSynchronize { event: event.handle })?;
+        event.passed(number);
+        session.progress.stream_done(stream, mark);
+        session.check_sticky()?;
     }
-    session.connection.call(&EventSynchronize { event: event.handle })?;
-    event.passed(number);
-    session.progress.stream_done(stream, mark);
-    session.check_sticky()
+    super::pool::synchronized(device.process);
+    Ok(())
 }
 
 /// The first question about an event goes to gpud, which tells on its own account when the event is passed: further

@@ -1,7 +1,7 @@
 //! Device memory and page-locked host memory.
 
 use super::context::current_context;
-use super::{capture, current, peer, put, put_optional};
+use super::{capture, current, peer, pool, put, put_optional};
 use crate::arena::Lookup;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
@@ -19,7 +19,7 @@ pub unsafe fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CudaResult
     let (free_bytes, total_bytes) = match device.session_if_any() {
         Some(session) => {
             let answer = session.connection.call(&MemInfo)?;
-            (answer.free, answer.total)
+            (answer.free.saturating_sub(pool::spare_bytes(device)), answer.total)
         }
         None => {
             // The default amount, half of a device.

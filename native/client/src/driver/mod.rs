@@ -25,6 +25,7 @@ pub mod occupancy;
 pub(crate) mod peer;
 pub mod pointer;
 pub mod pool;
+pub mod pool_state;
 mod ptx_link;
 pub mod rectangle;
 pub mod stream;

@@ -245,7 +245,9 @@ fn alloc(device: Device, handle: u64, pool: &Arc<Pool>, bytes: usize) -> CudaRes
     let mut address = 0;
     // SAFETY: a live local.
     unsafe { allocate(device, 0, &raw mut address, bytes)? };
-    pool.state.lock().unwrap_or_else(PoisonError::into_inner).take(size);
+    let most = device.session()?.memory_bytes();
+    let most = if pool.most_bytes > 0 { pool.most_bytes.min(most) } else { most };
+    pool.state.lock().unwrap_or_else(PoisonError::into_inner).take(size, most);
     device.process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner).insert(address, (handle, size));
     Ok(address)
 }
@@ -257,7 +259,26 @@ pub(super) fn freed(process: &Process, address: u64) {
         && let Ok(pool) = process.objects.pools.get(pool as usize)
     {
         pool.state.lock().unwrap_or_else(PoisonError::into_inner).give(bytes);
+        process.objects.freed_to_pools.store(true, Ordering::Release);
     }
+}
+
+/// A stream, an event or a context was synchronized: pools give back what is above their release thresholds.
+pub(super) fn synchronized(process: &Process) {
+    if process.objects.freed_to_pools.load(Ordering::Acquire)
+        && process.objects.freed_to_pools.swap(false, Ordering::AcqRel)
+    {
+        for (_, pool) in process.objects.pools.all() {
+            pool.state.lock().unwrap_or_else(PoisonError::into_inner).settle();
+        }
+    }
+}
+
+/// Bytes of a device that its pools hold without use.
+pub(super) fn spare_bytes(device: Device) -> u64 {
+    let pools = device.process.objects.pools.all();
+    let own = pools.iter().filter(|(_, pool)| pool.device == device.ordinal);
+    own.map(|(_, pool)| pool.state.lock().unwrap_or_else(PoisonError::into_inner).spare()).sum()
 }
 
 /// The pool that an allocation came from.
@@ -295,20 +316,4 @@ pub unsafe fn cuMemFreeAsync(address: u64, on: usize) -> CudaResult {
     }
     // Freeing waits for all work at gpud, not here.
     if address == 0 { Ok(()) } else { free(device.process, address) }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::objects::PoolState;
-
-    #[test]
-    fn a_pool_keeps_what_its_threshold_says() {
-        let mut state = PoolState { release_threshold: 100, ..PoolState::default() };
-        state.take(300);
-        state.give(300);
-        assert_eq!((state.used, state.used_high, state.reserved, state.reserved_high), (0, 300, 100, 300));
-        state.take(50);
-        state.trim(0);
-        assert_eq!((state.used, state.reserved), (50, 50));
-    }
 }

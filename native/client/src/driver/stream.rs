@@ -184,6 +184,12 @@ pub unsafe fn cuStreamSynchronize(stream: usize) -> CudaResult {
 
 /// Waits for what a stream of this device holds.
 pub(super) fn synchronize(device: Device, stream: usize) -> CudaResult {
+    wait(device, stream)?;
+    super::pool::synchronized(device.process);
+    Ok(())
+}
+
+fn wait(device: Device, stream: usize) -> CudaResult {
     device.check_lost()?;
     if device.any_session().is_none() {
         return Ok(());
