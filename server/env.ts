@@ -110,7 +110,7 @@ const settings = z.object({
   SLUICE_REMOVED_WORKSPACES: z.coerce.number().int().min(1).max(1_000).default(10),
   /** Limit of the files of one person's removed local workspaces, GiB; above it, the oldest are deleted. */
   SLUICE_REMOVED_FILES_GIB: z.coerce.number().int().min(1).default(100),
-  /** Limit of a local workspace's files on disk, GiB. A workspace above the limit is told so on its page. */
+  /** Limit of the files on disk of a local workspace with 4 GiB of memory, GiB; other sizes have it in proportion. */
   SLUICE_WORKSPACE_FILES_GIB: z.coerce.number().int().min(1).default(100),
   /** Memory that the running local workspaces may have together by their sizes, GiB; default: twice the memory of the machine. */
   SLUICE_LOCAL_MEMORY_GIB: z.coerce.number().positive().optional(),

@@ -19,13 +19,14 @@ afterEach(async () => await rm(folder, { recursive: true }));
 
 it("tells how much a workspace takes above its limit, and nothing below", async () => {
   const running = async () => [
-    { id: "large", folders: [home] },
-    { id: "empty", folders: [path.join(folder, "none")] },
+    { id: "large", folders: [home], limitBytes: 2 * MIB },
+    { id: "roomy", folders: [home], limitBytes: 4 * MIB },
+    { id: "empty", folders: [path.join(folder, "none")], limitBytes: MIB },
   ];
-  const watch = new FilesWatch(running, 2 * MIB, logger("test"));
+  const watch = new FilesWatch(running, logger("test"));
   await expect
     .poll(() => watch.newsOf("large")?.sentence)
     .toMatch(/^The files of this workspace take 3.* MiB; the limit is 2.* MiB\. Delete files/);
-  expect(watch.newsOf("empty")).toBeUndefined();
+  expect(["roomy", "empty"].map((id) => watch.newsOf(id))).toEqual([undefined, undefined]);
   await watch.stop();
 });

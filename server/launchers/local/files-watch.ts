@@ -11,29 +11,31 @@ import { bytesOf } from "./disk-usage.ts";
 
 const PAUSE_MS = 60_000;
 
-export type WatchedFiles = { id: string; folders: string[] };
+type Above = { bytes: number; limitBytes: number };
+
+export type WatchedFiles = { id: string; folders: string[]; limitBytes: number };
 
 export class FilesWatch {
   readonly #running: () => Promise<WatchedFiles[]>;
-  readonly #limitBytes: number;
   readonly #log: Logger;
   readonly #stopped = new AbortController();
   readonly #done: Promise<void>;
-  #above = new Map<string, number>();
+  /** Workspaces above their limit. */
+  #above = new Map<string, Above>();
 
-  constructor(running: () => Promise<WatchedFiles[]>, limitBytes: number, log: Logger) {
+  constructor(running: () => Promise<WatchedFiles[]>, log: Logger) {
     this.#running = running;
-    this.#limitBytes = limitBytes;
     this.#log = log;
     this.#done = this.#loop();
   }
 
   /** The message for the page of a workspace above its limit. */
   newsOf(id: string): PlaceNews | undefined {
-    const bytes = this.#above.get(id);
-    if (bytes === undefined) return undefined;
+    const above = this.#above.get(id);
+    if (above === undefined) return undefined;
+    const { bytes, limitBytes } = above;
     return {
-      sentence: `The files of this workspace take ${formatBytes(bytes)}; the limit is ${formatBytes(this.#limitBytes)}. Delete files in the home and in /var/tmp, or ask an admin for a higher limit.`,
+      sentence: `The files of this workspace take ${formatBytes(bytes)}; the limit is ${formatBytes(limitBytes)}. Delete files in the home and in /var/tmp, or choose a size with more memory: its limit is higher.`,
     };
   }
 
@@ -51,11 +53,11 @@ export class FilesWatch {
 
   /** One workspace after another, so that the disk has one reader. */
   async #look(): Promise<void> {
-    const above = new Map<string, number>();
-    for (const { id, folders } of await this.#running()) {
+    const above = new Map<string, Above>();
+    for (const { id, folders, limitBytes } of await this.#running()) {
       const measured = bytesOf(folders, { signal: this.#stopped.signal });
-      const bytes = await measured.catch(() => this.#above.get(id) ?? 0);
-      if (bytes > this.#limitBytes) above.set(id, bytes);
+      const bytes = await measured.catch(() => this.#above.get(id)?.bytes ?? 0);
+      if (bytes > limitBytes) above.set(id, { bytes, limitBytes });
     }
     this.#above = above;
   }

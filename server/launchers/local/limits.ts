@@ -31,8 +31,11 @@ const LARGEST_TMP_BYTES = 10 * GIB;
 /** Largest `/dev/shm` of a sandbox without a size, as builds have it. */
 export const DEFAULT_SHM_BYTES = GIB;
 
-/** Limit of a workspace's files on disk: home, packages and `/var/tmp`. */
+/** Limit of the files on disk (home, packages and `/var/tmp`) of a workspace with `FILES_MEMORY_BYTES` of memory. */
 export const DEFAULT_FILES_BYTES = 100 * GIB;
+const FILES_MEMORY_BYTES = 4 * GIB;
+const LEAST_FILES = 1 / 4;
+const MOST_FILES = 8;
 
 /** Size of a workspace without one: two cores and 4 GiB, or what the machine has. */
 export function defaultSize(): Size {
@@ -52,6 +55,12 @@ export function limitsOf({ cpuMilli, memoryBytes }: Size): Limits {
     shmBytes: wholeMib(memoryBytes / 2),
     tmpBytes: Math.min(LARGEST_TMP_BYTES, wholeMib(memoryBytes / 4)),
   };
+}
+
+/** Limit of a workspace's files: `filesBytes` in proportion to its memory, from a quarter of it to eight times it. */
+export function filesLimitOf(memoryBytes: number, filesBytes: number): number {
+  const share = Math.min(MOST_FILES, Math.max(LEAST_FILES, memoryBytes / FILES_MEMORY_BYTES));
+  return wholeMib(filesBytes * share);
 }
 
 function wholeMib(bytes: number): number {

@@ -48,7 +48,7 @@ import { type BuiltEnvironment, environmentForWorkspace, environmentState } from
 import { FilesWatch, type WatchedFiles } from "./files-watch.ts";
 import { asRestarted, dropLimitRecord, endedSentence, readLimitRecord } from "./limit-record.ts";
 import { LimitWatch, type Watched } from "./limit-watch.ts";
-import { DEFAULT_FILES_BYTES, defaultSize, limitsOf } from "./limits.ts";
+import { DEFAULT_FILES_BYTES, defaultSize, filesLimitOf, limitsOf } from "./limits.ts";
 import { isFromBefore, type LocalHandle, readHandle } from "./local-handle.ts";
 import { layDefinition } from "./lock-definition.ts";
 import { MemoryBudget } from "./memory-budget.ts";
@@ -81,7 +81,7 @@ const LOG_TAIL_BYTES = 65_536;
 export type LocalLauncherOptions = {
   stateDir: string;
   wheel: string | undefined;
-  /** Maximum bytes of a workspace's files on disk; default `DEFAULT_FILES_BYTES`. */
+  /** Bytes that files of a workspace with 4 GiB of memory may take on disk; default `DEFAULT_FILES_BYTES`. */
   filesBytes?: number;
   /** Maximum sum of the memory limits of running workspaces, bytes; default: twice the memory of this machine. */
   memoryBytes?: number;
@@ -226,11 +226,7 @@ export class LocalLauncher implements Launcher {
       async () => (await this.#limited()).filter(({ group }) => group === undefined),
       log,
     );
-    const filesWatch = new FilesWatch(
-      async () => (await this.#limited()).map(({ id, folders }) => ({ id, folders })),
-      this.#options.filesBytes ?? DEFAULT_FILES_BYTES,
-      log,
-    );
+    const filesWatch = new FilesWatch(async () => await this.#limited(), log);
     this.#filesWatch = filesWatch;
     const { stateDir, readFileSystem } = this.#options;
     const diskWatch = new DiskWatch({
@@ -264,6 +260,7 @@ export class LocalLauncher implements Launcher {
         ...{ id, generation, isolated, first: handle, limits, recordFile: paths.limit },
         memoryFileSystems: limits.memoryFileSystems,
         ...{ group, folders: [paths.home, paths.packages, paths.tmp] },
+        limitBytes: filesLimitOf(limits.memoryBytes, this.#options.filesBytes ?? DEFAULT_FILES_BYTES),
       });
     }
     return watched;
