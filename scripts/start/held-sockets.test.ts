@@ -127,7 +127,7 @@ describe("a taken port", () => {
   });
 
   it("is an error where the environment of its process cannot be read", async () => {
-    const port = await startOther({});
+    const port = await startOther({} as NodeJS.ProcessEnv);
     await expect(hold(port)).rejects.toThrow(`is taken by process ${other?.pid}`);
   });
 

@@ -85,6 +85,8 @@ export const VITEST: Record<Exclude<Scope, "all">, string[]> = {
     ...["server/broker/hostile-workspaces", "server/broker/control/hostile-gpud", "server/gateway/gateway"],
     ...["packages", "workspace-files", "memory-budget"].map((name) => `server/launchers/local/${name}.test.ts`),
     ...["server/http/connection-limit", "app/api/live-streams", "server/services/lease/queue-limit"],
+    ...["app/api/handlers", "server/broker/router", "server/broker/liveness", "server/db/database"],
+    ...["server/broker/early-leavers", "server/gateway/early-leavers"],
     ...["server/services/workspace/workspace.test.ts", "server/gateway/hostile-answers", "scripts/start/held-sockets"],
   ],
 };
