@@ -105,11 +105,11 @@ export async function startService(name: string, options: ServiceOptions): Promi
       watching?.stop();
       if (stopping) return;
       options.onRestart?.(reason);
-      const next = Date.now() - since > 30_000 ? 0 : failures + 1;
+      const next = performance.now() - since > 30_000 ? 0 : failures + 1;
       void sleep(Math.min(10_000, 250 * 2 ** next)).then(() => {
         if (stopping) return;
         child = launch(options, log);
-        watch(child, next, Date.now());
+        watch(child, next, performance.now());
       });
     };
     current.once("exit", (code, signal) => {
@@ -121,7 +121,7 @@ export async function startService(name: string, options: ServiceOptions): Promi
       if (current.pid === undefined) startAgain(`${name} could not be run (${error.message})`);
     });
   };
-  watch(child, 0, Date.now());
+  watch(child, 0, performance.now());
 
   return {
     name,

@@ -44,7 +44,7 @@ const RETRY_MS = 250;
  * of the same state directory left are given time to end.
  */
 export async function holdPorts(wanted: readonly PortToHold[], stateDir: string): Promise<HeldSockets> {
-  const started = Date.now();
+  const started = performance.now();
   let unknownSince: number | undefined;
   for (;;) {
     const sockets: BoundSocket[] = [];
@@ -53,13 +53,13 @@ export async function holdPorts(wanted: readonly PortToHold[], stateDir: string)
     for (const { handle } of sockets) handle.close();
     const owner = await ownerOfPort(taken.port);
     const kind = await kindOf(owner, stateDir);
-    unknownSince = kind === "unknown" ? (unknownSince ?? Date.now()) : undefined;
+    unknownSince = kind === "unknown" ? (unknownSince ?? performance.now()) : undefined;
     const deadlines = {
       predecessor: started + PREDECESSORS_END_MS,
       unknown: (unknownSince ?? started) + UNKNOWN_END_MS,
       other: started,
     };
-    if (Date.now() >= deadlines[kind]) {
+    if (performance.now() >= deadlines[kind]) {
       throw new Error(
         `Port ${taken.port} is taken by ${describeOwner(owner)}. ` +
           `End that process, or set ${taken.variable} to another port.`,

@@ -10,7 +10,7 @@ export class Steps<Id extends string> {
   #titles: Record<Id, string>;
   #db: Database | undefined;
   #pending: Promise<unknown> = Promise.resolve();
-  #lastMessageAt = 0;
+  #lastMessageAt = Number.NEGATIVE_INFINITY;
 
   constructor(titles: Record<Id, string>) {
     this.#titles = titles;
@@ -25,7 +25,7 @@ export class Steps<Id extends string> {
 
   /** Runs one step; its failure is shown with what to do, and rethrown. */
   async run<T>(id: Id, work: (onLine: (line: string) => void) => Promise<T>): Promise<T> {
-    const started = Date.now();
+    const started = performance.now();
     this.#say("…", this.#titles[id]);
     this.#write(id, "running");
     try {
@@ -49,8 +49,8 @@ export class Steps<Id extends string> {
 
   /** At most two lines a second reach the table. */
   #progress(id: Id, line: string): void {
-    if (Date.now() - this.#lastMessageAt < 500) return;
-    this.#lastMessageAt = Date.now();
+    if (performance.now() - this.#lastMessageAt < 500) return;
+    this.#lastMessageAt = performance.now();
     this.#write(id, "running", line.slice(0, 300));
   }
 
@@ -68,5 +68,5 @@ export class Steps<Id extends string> {
 }
 
 function elapsed(since: number): string {
-  return `${((Date.now() - since) / 1000).toFixed(1)} s`;
+  return `${((performance.now() - since) / 1000).toFixed(1)} s`;
 }

@@ -14,7 +14,7 @@ type Bucket = { left: number; at: number };
 const buckets = new Map<string, Bucket>();
 
 /** Counts a call; throws `too-many` with `retryAfterSeconds` to a token that has used its minute up. */
-export function limitToken(principal: Principal, at = Date.now()): void {
+export function limitToken(principal: Principal, at = performance.now()): void {
   if (principal.kind !== "user" || principal.tokenId === undefined) return;
   const limit = env().SLUICE_TOKEN_REQUESTS_PER_MINUTE;
   const bucket = buckets.get(principal.tokenId) ?? { left: limit, at };

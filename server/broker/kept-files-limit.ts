@@ -53,10 +53,10 @@ export function measureOnce(launchers: ReadonlyMap<string, Launcher>, log: Logge
   return async ({ id, launcher, filesKeptUntil }: KeptWorkspace) => {
     signal.throwIfAborted();
     const before = known.get(id);
-    if (before?.filesKeptUntil === filesKeptUntil.getTime() && Date.now() < before.until) return before.bytes;
+    if (before?.filesKeptUntil === filesKeptUntil.getTime() && performance.now() < before.until) return before.bytes;
     const measured = await measureFiles(id, launchers.get(launcher), log, signal);
     const bytes = measured ?? mostKeptBytes();
-    const until = measured === undefined ? Date.now() + AGAIN_MS : Number.POSITIVE_INFINITY;
+    const until = measured === undefined ? performance.now() + AGAIN_MS : Number.POSITIVE_INFINITY;
     known.delete(id);
     known.set(id, { filesKeptUntil: filesKeptUntil.getTime(), bytes, until });
     if (known.size > MOST_KNOWN) known.delete(known.keys().next().value ?? "");

@@ -60,7 +60,8 @@ export function startWorkspaceWatch(
       const ids = rows.filter((row) => row.launcher === name).map((row) => row.id);
       for (const [id, usage] of await launcher.usage(ids)) usages.set(id, usage);
     }
-    const at = Date.now();
+    const at = new Date();
+    const looked = performance.now();
     const worked = await lastGpuWork(database.db, rows);
     const samples: WorkspaceSample[] = [];
     const measured: typeof before = new Map();
@@ -68,7 +69,8 @@ export function startWorkspaceWatch(
     for (const id of slowAt.keys()) if (!present.has(id)) slowAt.delete(id);
     const inOrder = rows.toSorted((a, b) => (slowAt.get(a.id) ?? 0) - (slowAt.get(b.id) ?? 0));
     await eachOf(inOrder, ASKED_AT_ONCE, async (row) => {
-      const [said, activity] = Date.now() < at + askingMs ? await ask(row, !usages.has(row.id)) : [null, null];
+      const [said, activity] =
+        performance.now() < looked + askingMs ? await ask(row, !usages.has(row.id)) : [null, null];
       const usage = usages.get(row.id) ?? said ?? undefined;
       if (usage === undefined) {
         // What cannot be measured may still be at work, and must not be stopped as idle.
@@ -85,11 +87,11 @@ export function startWorkspaceWatch(
           ? 0
           : Math.min(
               MOST_MILLI,
-              Math.round((Math.max(0, usage.cpuMs - since.cpuMs) / Math.max(1, at - since.at)) * 1000),
+              Math.round((Math.max(0, usage.cpuMs - since.cpuMs) / Math.max(1, looked - since.at)) * 1000),
             );
-      measured.set(row.id, { generation: row.generation, cpuMs: usage.cpuMs, at });
+      measured.set(row.id, { generation: row.generation, cpuMs: usage.cpuMs, at: looked });
       const active = [worked.get(row.id), activity];
-      if (cpuMilli >= WORKING_MILLI) active.push(new Date(at));
+      if (cpuMilli >= WORKING_MILLI) active.push(at);
       const activeAt = latest(active);
       const { id: workspaceId, generation } = row;
       samples.push({ workspaceId, generation, activeAt, cpuMilli, memoryBytes: usage.memoryBytes });
@@ -107,9 +109,9 @@ export function startWorkspaceWatch(
 
   /** Asks a workspace's server for its activity, and for its usage where `asksUsage` is set. */
   const ask = async (row: Row, asksUsage: boolean) => {
-    const began = Date.now();
+    const began = performance.now();
     const said = await Promise.all([asksUsage ? ofJupyter(row, usageWithin) : null, jupyterActivity(row)]);
-    if (Date.now() - began < SLOW_MS) slowAt.delete(row.id);
+    if (performance.now() - began < SLOW_MS) slowAt.delete(row.id);
     else slowAt.set(row.id, began);
     return said;
   };

@@ -108,8 +108,8 @@ let kept: { at: number; surroundings: Surroundings } | undefined;
 
 /** This host's addresses, default gateways and networks, at most ten seconds old. */
 export function surroundingsOfHost(): Surroundings {
-  if (kept !== undefined && Date.now() - kept.at < KEPT_MS) return kept.surroundings;
-  kept = { at: Date.now(), surroundings: surroundingsWith(networkInterfaces(), gatewaysOfHost()) };
+  if (kept !== undefined && performance.now() - kept.at < KEPT_MS) return kept.surroundings;
+  kept = { at: performance.now(), surroundings: surroundingsWith(networkInterfaces(), gatewaysOfHost()) };
   return kept.surroundings;
 }
 

@@ -115,15 +115,15 @@ function kept<T>(read: () => Promise<T>): () => Promise<T> {
   let last: { value: T; at: number } | undefined;
   let reading: Promise<T> | undefined;
   return async () => {
-    if (last !== undefined && Date.now() - last.at < POLICY_MS) return last.value;
+    if (last !== undefined && performance.now() - last.at < POLICY_MS) return last.value;
     reading ??= read()
       .then((value) => {
-        last = { value, at: Date.now() };
+        last = { value, at: performance.now() };
         return value;
       })
       .catch((error: unknown) => {
         if (last === undefined) throw error;
-        last = { ...last, at: Date.now() };
+        last = { ...last, at: performance.now() };
         return last.value;
       })
       .finally(() => {

@@ -82,7 +82,8 @@ export class Connections {
       if (frames === undefined) socket.destroy();
       else frames.endForRestart(socket);
     }
-    for (const until = Date.now() + CLOSE_MS; this.#open.size > 0 && Date.now() < until; ) await sleep(20);
+    for (const until = performance.now() + CLOSE_MS; this.#open.size > 0 && performance.now() < until; )
+      await sleep(20);
     for (const { socket } of this.#open) socket.destroy();
   }
 

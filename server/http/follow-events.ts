@@ -35,8 +35,8 @@ async function* batches(
   let said = Number.NEGATIVE_INFINITY;
   try {
     do {
-      if (Date.now() - said >= FOLLOWED_EVERY_MS) {
-        said = Date.now();
+      if (performance.now() - said >= FOLLOWED_EVERY_MS) {
+        said = performance.now();
         await follow(ctx, input);
       }
       for (const event of batch) {

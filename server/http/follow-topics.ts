@@ -65,17 +65,17 @@ async function* follow(
   first: Sight,
 ): AsyncGenerator<StreamEvent> {
   let sight = first;
-  let renewedAt = Date.now();
+  let renewedAt = performance.now();
   const options = { everyMs: RENEW_MS, as: (heard: Signal) => sight(heard), since, userId: ownId(ctx.principal) };
   for await (const event of liveEvents(topics, signal, options)) {
-    if (Date.now() - renewedAt >= RENEW_MS) {
+    if (performance.now() - renewedAt >= RENEW_MS) {
       try {
         sight = await sightOf(await renewed(ctx), topics);
       } catch (error) {
         if (error instanceof SluiceError) return;
         // Without a database nobody can be checked; the stream goes on and tries again.
       }
-      renewedAt = Date.now();
+      renewedAt = performance.now();
     }
     if (event !== undefined) yield { data: event };
   }

@@ -52,14 +52,14 @@ async function withDatabase(work: (database: ReturnType<typeof openDatabase>) =>
 
 /** Tries until it works; what it said last is told when the limit is over, and each time that it changes. */
 async function retry(what: string, work: () => Promise<void>): Promise<void> {
-  const deadline = Date.now() + LIMIT_MS;
+  const deadline = performance.now() + LIMIT_MS;
   for (let said = ""; ; await sleep(PAUSE_MS)) {
     try {
       await work();
       return;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      if (Date.now() > deadline) throw new Error(`Waited in vain for ${what}: ${message}`);
+      if (performance.now() > deadline) throw new Error(`Waited in vain for ${what}: ${message}`);
       if (message !== said) console.log(`Waiting for ${what}: ${message}`);
       said = message;
     }

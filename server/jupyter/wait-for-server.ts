@@ -9,9 +9,9 @@ export async function waitForServer(
   server: { endpoint: string; token: string },
   options: { stillRuns: () => Promise<boolean>; timeoutMs: number; signal: AbortSignal },
 ): Promise<void> {
-  const deadline = Date.now() + options.timeoutMs;
+  const deadline = performance.now() + options.timeoutMs;
   const ask = fetchOf(server.endpoint);
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     options.signal.throwIfAborted();
     const status = await ask(`${baseUrlOf(server.endpoint)}/api/status`, {
       headers: { authorization: `token ${server.token}` },

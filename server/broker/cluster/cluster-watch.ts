@@ -204,8 +204,8 @@ class ClusterWatch {
   }
 
   async #sweepWhenDue(ctx: Context): Promise<void> {
-    if (Date.now() - this.#swept < SWEEP_MS) return;
-    this.#swept = Date.now();
+    if (performance.now() - this.#swept < SWEEP_MS) return;
+    this.#swept = performance.now();
     await this.#sweep(ctx);
   }
 
@@ -288,8 +288,8 @@ class ClusterWatch {
     const { settings, log } = this.#options;
     const copies = podCopies(settings, namespace);
     const put = this.#pullSecrets.get(namespace) ?? Number.NEGATIVE_INFINITY;
-    if (Date.now() - put < SWEEP_MS) return;
-    this.#pullSecrets.set(namespace, Date.now());
+    if (performance.now() - put < SWEEP_MS) return;
+    this.#pullSecrets.set(namespace, performance.now());
     try {
       for (const sentence of await copyPullSecrets(this.#client, copies)) log.warn({ namespace }, sentence);
     } catch (error) {

@@ -392,10 +392,14 @@ export class ControlConnection {
       .select({ id, endMode, endReason, endNote, endingAt })
       .from(leases)
       .where(and(eq(leases.serverId, serverId), eq(leases.state, "ending")));
-    const now = Date.now();
+    const now = performance.now();
     for (const lease of ending) {
-      if (now - (this.#toldToEnd.get(lease.id) ?? 0) < REPEAT_END_MS) continue;
-      if (lease.endingAt !== null && now - lease.endingAt.getTime() > STUCK_END_MS && this.#toldToEnd.has(lease.id)) {
+      if (now - (this.#toldToEnd.get(lease.id) ?? Number.NEGATIVE_INFINITY) < REPEAT_END_MS) continue;
+      if (
+        lease.endingAt !== null &&
+        Date.now() - lease.endingAt.getTime() > STUCK_END_MS &&
+        this.#toldToEnd.has(lease.id)
+      ) {
         this.#log.warn({ leaseId: lease.id }, "gpud does not end a lease; it is asked to connect anew");
         return this.close(1012, "say hello again");
       }

@@ -149,7 +149,11 @@ async function launch({ db, row, journal, signal }: Work): Promise<string> {
   await change(db, row, { state: "testing" });
   const id = await testWorkspace(db, row);
   let after = 0;
-  for (const until = Date.now() + LAUNCH_MS; Date.now() < until; await sleep(250, undefined, { signal })) {
+  for (
+    const until = performance.now() + LAUNCH_MS;
+    performance.now() < until;
+    await sleep(250, undefined, { signal })
+  ) {
     const workspace = await workspaceOf(db, id);
     if (workspace === undefined || workspace.desired !== "running")
       throw new Error("The test's workspace was stopped.");

@@ -51,10 +51,10 @@ export async function prefetchDatasets({ db, log, row, datasets, read, signal }:
 function follow(outer: AbortSignal, write: (so: Prefetched) => Promise<boolean>) {
   const unwanted = new AbortController();
   let writing: Promise<void> | undefined;
-  let writtenAt = 0;
+  let writtenAt = Number.NEGATIVE_INFINITY;
   const tell = (so: Prefetched): boolean => {
-    if (writing === undefined && Date.now() - writtenAt >= TELL_EVERY_MS) {
-      writtenAt = Date.now();
+    if (writing === undefined && performance.now() - writtenAt >= TELL_EVERY_MS) {
+      writtenAt = performance.now();
       writing = write(so)
         .then((wanted) => {
           if (!wanted) unwanted.abort();

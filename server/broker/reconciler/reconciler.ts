@@ -64,7 +64,7 @@ class Loop {
   readonly #running = new Map<string, Running>();
   readonly #logs: RunningLogs;
   #finished = 0;
-  #lookedForOrphans = 0;
+  #lookedForOrphans = Number.NEGATIVE_INFINITY;
   #round: Promise<void> | undefined;
   #again = false;
   #stopped = false;
@@ -119,8 +119,8 @@ class Loop {
         }
         await recordBuilds(this.#db, env().SLUICE_STATE_DIR);
         for (const id of await openWorkspaces(this.#db, new Date())) await this.#look(id);
-        if (Date.now() - this.#lookedForOrphans >= ORPHANS_MS) {
-          this.#lookedForOrphans = Date.now();
+        if (performance.now() - this.#lookedForOrphans >= ORPHANS_MS) {
+          this.#lookedForOrphans = performance.now();
           await lookForOrphans(this.#db, this.#launchers, this.#log);
         }
       } catch (error) {

@@ -167,12 +167,12 @@ async function observed(
   report: LaunchReport,
   signal: AbortSignal,
 ): Promise<Observation> {
-  const until = Date.now() + OBSERVE_MS;
+  const until = performance.now() + OBSERVE_MS;
   for (let told = false; ; told = true) {
     try {
       return await launcher.observe(id);
     } catch (error) {
-      if (Date.now() > until) throw error;
+      if (performance.now() > until) throw error;
       if (!told) report.log("environment", `${messageFor(error)} It is asked again.`);
       await sleep(ASK_AGAIN_MS, undefined, { signal });
     }

@@ -38,10 +38,10 @@ export class BoundPods {
    */
   async taken(ours: () => readonly V1Pod[]): Promise<Taken | undefined> {
     const endedAt = this.#last?.endedAt;
-    if (this.#last === undefined || (endedAt !== undefined && Date.now() - endedAt >= KEEP_MS)) {
+    if (this.#last === undefined || (endedAt !== undefined && performance.now() - endedAt >= KEEP_MS)) {
       const reading: Reading = { taken: this.#read(ours), endedAt: undefined };
       void reading.taken.then(() => {
-        reading.endedAt = Date.now();
+        reading.endedAt = performance.now();
       });
       this.#last = reading;
     }

@@ -44,8 +44,8 @@ export class ClusterConfig extends KubeConfig {
     await super.applySecurityAuthentication(context);
     // Bytes are counted as they arrive, so they must not grow afterwards; and the API server's processor is spared.
     context.setHeaderParam("Accept-Encoding", "identity");
-    if (this.#shared === undefined || Date.now() - this.#shared.at > SHARE_MS)
-      this.#shared = { dispatcher: context.getDispatcher()?.compose(bounding(this.#limits)), at: Date.now() };
+    if (this.#shared === undefined || performance.now() - this.#shared.at > SHARE_MS)
+      this.#shared = { dispatcher: context.getDispatcher()?.compose(bounding(this.#limits)), at: performance.now() };
     if (this.#shared.dispatcher !== undefined) context.setDispatcher(this.#shared.dispatcher);
   }
 

@@ -435,8 +435,8 @@ export class KubernetesLauncher implements Launcher {
   /** A team's namespace and its rules, which rarely change: put again when it was a while ago, or one was deleted. */
   async #prepareTeam(teamId: string, report: LaunchReport): Promise<void> {
     const before = this.#teams.get(teamId);
-    if (before !== undefined && Date.now() - before < TEAM_MS) return;
-    const began = Date.now();
+    if (before !== undefined && performance.now() - before < TEAM_MS) return;
+    const began = performance.now();
     const lacking = await putTeam(this.#applying, this.#settings, teamId, await this.#egressPolicyOf(teamId));
     for (const sentence of lacking) report.log("environment", sentence);
     // What lacks is looked for again at the next launch.
@@ -499,7 +499,7 @@ export class KubernetesLauncher implements Launcher {
   ): Promise<T | undefined> {
     if (afterMs > 0) await sleep(afterMs);
     const where = { kind, namespace: metadata?.namespace, name: metadata?.name };
-    for (const until = Date.now() + REPAIR_MS; ; await sleep(REPAIR_AGAIN_MS)) {
+    for (const until = performance.now() + REPAIR_MS; ; await sleep(REPAIR_AGAIN_MS)) {
       if (this.#closed) return undefined;
       try {
         const made = await this.#client.apply(await wanted());
@@ -507,7 +507,7 @@ export class KubernetesLauncher implements Launcher {
         return made;
       } catch (error) {
         // A namespace that is being deleted takes nothing new, and needs nothing.
-        if (!isForbidden(error) && !isNotFound(error) && Date.now() < until) continue;
+        if (!isForbidden(error) && !isNotFound(error) && performance.now() < until) continue;
         this.#log.warn({ err: error, ...where }, "an object that somebody changed or deleted could not be put again");
         return undefined;
       }

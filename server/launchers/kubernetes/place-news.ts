@@ -52,7 +52,7 @@ export class PlaceWatch {
     if (!answers(node)) return { news: unreadyNews(node, this.#settings) };
     // Nobody's work is ended for a move to nowhere.
     const out = isLeft(node) ? await this.wayOut(pod, nodes) : undefined;
-    const afterMs = this.#notices.left(uidOf(pod), out?.leads ?? false, Date.now());
+    const afterMs = this.#notices.left(uidOf(pod), out?.leads ?? false, performance.now());
     if (out === undefined) return {};
     return { news: leavingNews(node, out.leads ? { afterMs: afterMs ?? 0 } : out) };
   }
@@ -86,7 +86,8 @@ export class PlaceWatch {
     const { uid = "", namespace = "" } = pod.metadata ?? {};
     const known = this.#volumes.get(uid);
     const waits = pod.spec?.nodeName === undefined;
-    if (known !== undefined && (known.lasting || (waits && Date.now() - known.at < UNBOUND_MS))) return known.found;
+    if (known !== undefined && (known.lasting || (waits && performance.now() - known.at < UNBOUND_MS)))
+      return known.found;
     const claims = (pod.spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) =>
       claim === undefined ? [] : [{ name: claim.claimName, purpose: purposeOf(pod, name) }],
     );
@@ -95,7 +96,7 @@ export class PlaceWatch {
         claims.map(async ({ name, purpose }) => ({ purpose, ...(await this.#placeOf(namespace, name)) })),
       );
       const found = read.map(({ purpose, where }) => ({ purpose, where }));
-      this.#volumes.set(uid, { found, lasting: read.every(({ bound }) => bound), at: Date.now() });
+      this.#volumes.set(uid, { found, lasting: read.every(({ bound }) => bound), at: performance.now() });
       return found;
     } catch (error) {
       this.#log.warn(
@@ -132,10 +133,10 @@ export class PlaceWatch {
   /** What was found last. Nobody who looks waits for an answer that may never come: it is there when they look again. */
   #isReached(uid: string, address: Address): boolean {
     const known = this.#asked.get(uid);
-    if (known === undefined || Date.now() - known.at >= ASK_MS) {
-      this.#asked.set(uid, { at: Date.now(), reached: known?.reached ?? true });
+    if (known === undefined || performance.now() - known.at >= ASK_MS) {
+      this.#asked.set(uid, { at: performance.now(), reached: known?.reached ?? true });
       void takesConnections(address).then((reached) => {
-        if (this.#asked.has(uid)) this.#asked.set(uid, { at: Date.now(), reached });
+        if (this.#asked.has(uid)) this.#asked.set(uid, { at: performance.now(), reached });
       });
     }
     return known?.reached ?? true;

@@ -89,7 +89,7 @@ export class LimitWatch {
     const fileBytes = bytesInMemoryFiles(one.first.pid, one.memoryFileSystems);
     const cheapBytes = fileBytes + tree.reduce((sum, each) => sum + chargedBytes(each.pid), 0);
     if (cheapBytes > NEAR * limits.memoryBytes || tasks > NEAR * limits.tasks) this.#isNear = true;
-    const now = Date.now();
+    const now = performance.now();
     const endedProcesses = this.#endedSince(one.id, now - ENDED_PROCESSES_WINDOW_MS);
     const measured = { limits, tasks, endedProcesses };
     const cheap = decide({ ...measured, memoryBytes: cheapBytes, programs: [] });
@@ -114,7 +114,7 @@ export class LimitWatch {
     this.#log.warn({ workspaceId, decision }, "a workspace is above its limits");
     await writeLimitRecord(recordFile, recordOf(decision, { generation, at: new Date(), limits }));
     if (decision.kind === "end-process") {
-      this.#ended.set(workspaceId, [...(this.#ended.get(workspaceId) ?? []), Date.now()]);
+      this.#ended.set(workspaceId, [...(this.#ended.get(workspaceId) ?? []), performance.now()]);
       const ended = tree.find(({ pid }) => pid === decision.pid);
       if (ended !== undefined) await kill(ended);
       return;
