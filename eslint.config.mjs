@@ -2,12 +2,15 @@ import next from "eslint-config-next/core-web-vitals";
 import * as regexp from "eslint-plugin-regexp";
 import ts from "typescript-eslint";
 
-const clientExport = 'Program:has(ExpressionStatement[directive="use client"]) > ExportNamedDeclaration';
-const plainName = "id.name=/^(?!use[A-Z])[a-z]/";
+const clientModule = 'Program:has(ExpressionStatement[directive="use client"])';
+/** Names of neither components nor hooks: `plain`, `_plain`, `DAY_MS`. */
+const plainName = "/^(?!use[A-Z])([^A-Z]|[A-Z0-9_]+$)/";
 const onlyComponentsAndHooks = [
-  `${clientExport} > FunctionDeclaration[${plainName}]`,
-  `${clientExport} > VariableDeclaration > VariableDeclarator[${plainName}]`,
-  `${clientExport} > ExportSpecifier[exported.name=/^(?!use[A-Z])[a-z]/]`,
+  `${clientModule} > ExportNamedDeclaration > FunctionDeclaration[id.name=${plainName}]`,
+  `${clientModule} > ExportNamedDeclaration > VariableDeclaration > VariableDeclarator[id.name=${plainName}]`,
+  `${clientModule} > ExportNamedDeclaration[exportKind!="type"] > ExportSpecifier[exported.name=${plainName}]`,
+  `${clientModule} > ExportDefaultDeclaration > FunctionDeclaration[id.name=/^[^A-Z]/]`,
+  `${clientModule} > ExportAllDeclaration[exportKind!="type"]`,
 ].map((selector) => ({
   selector,
   message: 'A "use client" module exports components, hooks and types. Put other functions into a module of their own.',

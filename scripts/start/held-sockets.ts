@@ -45,7 +45,8 @@ const RETRY_MS = 250;
  */
 export async function holdPorts(wanted: readonly PortToHold[], stateDir: string): Promise<HeldSockets> {
   const started = performance.now();
-  let unknownSince: number | undefined;
+  /** Since when the process on a taken port is unknown. */
+  let unknown: { port: number; since: number } | undefined;
   for (;;) {
     const sockets: BoundSocket[] = [];
     const taken = await hold(wanted, sockets);
@@ -53,10 +54,11 @@ export async function holdPorts(wanted: readonly PortToHold[], stateDir: string)
     for (const { handle } of sockets) handle.close();
     const owner = await ownerOfPort(taken.port);
     const kind = await kindOf(owner, stateDir);
-    unknownSince = kind === "unknown" ? (unknownSince ?? performance.now()) : undefined;
+    if (kind !== "unknown") unknown = undefined;
+    else if (unknown?.port !== taken.port) unknown = { port: taken.port, since: performance.now() };
     const deadlines = {
       predecessor: started + PREDECESSORS_END_MS,
-      unknown: (unknownSince ?? started) + UNKNOWN_END_MS,
+      unknown: (unknown?.since ?? started) + UNKNOWN_END_MS,
       other: started,
     };
     if (performance.now() >= deadlines[kind]) {
@@ -151,8 +153,8 @@ async function beginListening(descriptors: number[]): Promise<number | undefined
 }
 
 /**
- * The owner of a taken port: `predecessor` for a process of this state directory, by its arguments, as gpud's, or by its
- * environment; `unknown` where neither can be read, as while the process ends; otherwise `other`.
+ * The owner of a taken port. `predecessor`: a process of this state directory, known by its arguments (gpud) or its
+ * environment. `unknown`: neither can be read, for example while the process ends. `other`: any other process.
  */
 async function kindOf(owner: PortOwner | undefined, stateDir: string): Promise<"unknown" | "predecessor" | "other"> {
   if (owner?.process === undefined) return "unknown";

@@ -41,7 +41,7 @@ export class Text {
   }
 }
 
-/** Counted for a client that left before it had an answer; nginx counts with the same number. */
+/** Status in the metrics for a client that leaves before it has its answer, as in nginx. */
 const CLIENT_LEFT = 499;
 
 export type Observed = { route: string; method: string; status: number; seconds: number };
@@ -76,10 +76,6 @@ async function answer(
   const traceId = traceIdFrom(header(request, "traceparent"));
   let found: Table[number] | undefined;
   let status = 200;
-  const done = (status: number) => {
-    const seconds = (performance.now() - started) / 1000;
-    options.onDone?.({ route: found?.route.path ?? "none", method: request.method ?? "", status, seconds });
-  };
   const left = new AbortController();
   response.once("close", () => {
     if (!response.writableFinished) left.abort();
@@ -96,17 +92,22 @@ async function answer(
     const result = await found.route.handle(ctx, { params, query: url.searchParams, body, signal: left.signal });
     send(response, 200, traceId, result);
   } catch (error) {
-    if (left.signal.aborted || response.destroyed) {
-      options.log.debug({ err: error, traceId, path: found?.route.path }, "the client left");
-      return done(CLIENT_LEFT);
-    }
     const known = toSluiceError(error);
     status = httpStatus(known.code);
-    const level = known.code === "internal" ? "error" : "debug";
+    const level = known.code === "internal" && !(left.signal.aborted && isAbort(error)) ? "error" : "debug";
     options.log[level]({ err: error, traceId, path: found?.route.path }, "request failed");
     send(response, status, traceId, errorBody(known), known.code === "unavailable" ? { "retry-after": "2" } : {});
   }
-  done(status);
+  if (left.signal.aborted) status = CLIENT_LEFT;
+  const seconds = (performance.now() - started) / 1000;
+  options.onDone?.({ route: found?.route.path ?? "none", method: request.method ?? "", status, seconds });
+}
+
+/** Whether an error says only that the client has left: by the call's signal, or by the body that ends early. */
+function isAbort(error: unknown): boolean {
+  return (
+    error instanceof Error && (error.name === "AbortError" || (error as NodeJS.ErrnoException).code === "ECONNRESET")
+  );
 }
 
 /** The address that was asked for; a NUL in it or in the body could not be stored and is refused at the door. */

@@ -60,7 +60,7 @@ export function startWorkspaceWatch(
       const ids = rows.filter((row) => row.launcher === name).map((row) => row.id);
       for (const [id, usage] of await launcher.usage(ids)) usages.set(id, usage);
     }
-    const at = new Date();
+    const measuredAt = new Date();
     const looked = performance.now();
     const worked = await lastGpuWork(database.db, rows);
     const samples: WorkspaceSample[] = [];
@@ -91,7 +91,7 @@ export function startWorkspaceWatch(
             );
       measured.set(row.id, { generation: row.generation, cpuMs: usage.cpuMs, at: looked });
       const active = [worked.get(row.id), activity];
-      if (cpuMilli >= WORKING_MILLI) active.push(at);
+      if (cpuMilli >= WORKING_MILLI) active.push(measuredAt);
       const activeAt = latest(active);
       const { id: workspaceId, generation } = row;
       samples.push({ workspaceId, generation, activeAt, cpuMilli, memoryBytes: usage.memoryBytes });

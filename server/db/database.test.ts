@@ -26,17 +26,19 @@ describe("the embedded server", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("is waited for by a process that starts without it", async () => {
+  it("lets a process wait at its start until the server is back", async () => {
     await migrateDatabase(server.url);
     await server.stop();
     const { sql, close } = openDatabase(server.url, { max: 1 });
     const said: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => said.push(line) });
     const waiting = awaitSchema(sql, log);
-    await expect.poll(() => said.join("")).toContain("the start waits for it");
-    server = await startEmbeddedPostgres(folder);
-    await waiting;
-    await close();
+    const poll = expect.poll(() => said.join(""), { timeout: 10_000 });
+    await poll.toContain("the start waits for it").finally(async () => {
+      server = await startEmbeddedPostgres(folder);
+      await waiting;
+      await close();
+    });
   });
 
   it("listens on a Unix socket of its own folder alone, and asks for its password", async () => {

@@ -7,7 +7,7 @@ import { migrate } from "drizzle-orm/postgres-js/migrator";
 import type postgres from "postgres";
 import { z } from "zod";
 import { connect } from "#server/db/connect.ts";
-import { isAway } from "#server/errors.ts";
+import { databaseCode, isAway } from "#server/errors.ts";
 import type { Logger } from "#server/log.ts";
 
 const journal = z.object({ entries: z.array(z.object({ when: z.number(), tag: z.string() })) });
@@ -29,20 +29,31 @@ export async function migrateDatabase(url: string, folder: string = path.resolve
 
 /** Pause between two attempts to reach a database. */
 const REACH_AGAIN_MS = 1_000;
+/** Codes of a host that is not there yet, as that of a cluster's service without a ready pod. */
+const MISSING_HOST = new Set(["EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND"]);
 
 /**
- * For processes that do not migrate: `checkSchema`, which waits while the database cannot be reached. Each attempt is
- * logged, so that the reason stands in the log of a process that is not ready.
+ * For processes that do not migrate: `checkSchema`, which waits while the database is away. Each new reason is logged.
+ * SIGTERM and SIGINT end the process meanwhile, also as the first process of a container.
  */
 export async function awaitSchema(sql: postgres.Sql, log: Logger): Promise<void> {
-  for (;;) {
-    try {
-      return await checkSchema(sql);
-    } catch (error) {
-      if (!isAway(error)) throw error;
-      log.warn({ err: error }, "the database cannot be reached; the start waits for it");
-      await sleep(REACH_AGAIN_MS);
+  const end = () => process.exit(0);
+  process.once("SIGTERM", end).once("SIGINT", end);
+  let reason: string | undefined;
+  try {
+    for (;;) {
+      try {
+        return await checkSchema(sql);
+      } catch (error) {
+        const code = databaseCode(error) ?? "";
+        if (!isAway(error) && !MISSING_HOST.has(code)) throw error;
+        if (code !== reason) log.warn({ err: error }, "the database does not answer; the start waits for it");
+        reason = code;
+        await sleep(REACH_AGAIN_MS);
+      }
     }
+  } finally {
+    process.off("SIGTERM", end).off("SIGINT", end);
   }
 }
 

@@ -41,6 +41,8 @@ pub struct State {
     pub default_pool: OnceLock<u64>,
     /// The pool of cuMemAllocAsync; 0 = the default one.
     pub pool: AtomicU64,
+    /// Whether memory of a pool was freed since the last synchronization.
+    pub freed_to_pools: AtomicBool,
     /// Attributes of the default stream.
     pub legacy_attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
     /// Bytes of the heap for `malloc` in kernels that the program has asked for; 0: it has not.
@@ -192,9 +194,9 @@ impl Device {
         Some(old)
     }
 
-    /// The memory of a session has gone.
+    /// Keeps the books of a session that has ended.
     fn end(self, session: &Session) {
         self.process.end(session);
-        self.process.objects.end_pools(self.ordinal);
+        self.process.objects.end_pools(self.ordinal, session.range());
     }
 }

@@ -96,19 +96,25 @@ pub struct Objects {
     pub tensor_maps: tensor_map::TensorMapCache,
     /// Allocations that came from a pool: address → pool and bytes.
     pub from_pools: Mutex<HashMap<u64, (u64, u64)>>,
-    /// Whether memory of a pool was freed since the last synchronization.
-    pub freed_to_pools: AtomicBool,
     pub libraries: crate::library::Objects,
 }
 
 impl Objects {
-    /// The memory of a device has gone, and with it the allocations from the device's pools.
-    pub fn end_pools(&self, ordinal: usize) {
-        let pools = self.pools.all();
+    /// A session of this device has ended, and with it the memory in its range of addresses. No later session of the
+    /// process has the same range.
+    pub fn end_pools(&self, ordinal: usize, (base, bytes): (u64, u64)) {
         let mut from_pools = self.from_pools.lock().unwrap_or_else(PoisonError::into_inner);
-        for (handle, pool) in pools.iter().filter(|(_, pool)| pool.device == ordinal) {
-            from_pools.retain(|_, (from, _)| from != handle);
-            pool.state.lock().unwrap_or_else(PoisonError::into_inner).end();
+        let mut ended: HashMap<u64, u64> = HashMap::new();
+        from_pools.retain(|address, (pool, size)| {
+            let has_ended = (base..base + bytes).contains(address);
+            if has_ended {
+                *ended.entry(*pool).or_default() += *size;
+            }
+            !has_ended
+        });
+        for (handle, pool) in self.pools.all().iter().filter(|(_, pool)| pool.device == ordinal) {
+            let bytes = ended.get(handle).copied().unwrap_or_default();
+            pool.state.lock().unwrap_or_else(PoisonError::into_inner).end(bytes);
         }
     }
 }
@@ -542,4 +548,27 @@ pub struct Pool {
     /// 0 = no limit.
     pub most_bytes: u64,
     pub state: Mutex<PoolState>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Objects, Pool, new_handle};
+
+    #[test]
+    fn the_end_of_a_session_ends_its_range_of_addresses_alone() {
+        let objects = Objects::default();
+        let [first, second] = [0, 1].map(|device| {
+            let handle = new_handle();
+            (handle, objects.pools.put(handle, Pool { device, ..Pool::default() }))
+        });
+        for (address, (handle, pool)) in [(0x1000, &first), (0x5000, &first), (0x1800, &second)] {
+            pool.state.lock().expect("not poisoned").take(100, u64::MAX);
+            objects.from_pools.lock().expect("not poisoned").insert(address, (*handle, 100));
+        }
+        objects.end_pools(0, (0x1000, 0x800));
+        let used = [&first, &second].map(|(_, pool)| pool.state.lock().expect("not poisoned").used);
+        assert_eq!(used, [100, 100]);
+        let from_pools = objects.from_pools.lock().expect("not poisoned");
+        assert!(!from_pools.contains_key(&0x1000) && from_pools.len() == 2);
+    }
 }

@@ -74,7 +74,7 @@ impl std::fmt::Display for TokenError {
             TokenError::UnknownKey => "the session token is signed with a key that this GPU server does not know",
             TokenError::Signature => "the session token's signature does not hold",
             TokenError::Audience => "the session token is for another GPU server",
-            TokenError::Expired => "the session token has expired; check the clocks",
+            TokenError::Expired => "the session token has expired; if that happens again, check the clocks",
             TokenError::NotYetValid => "the session token is not valid yet; check the clocks",
         })
     }

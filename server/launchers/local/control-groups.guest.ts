@@ -148,8 +148,8 @@ it("hold processor time to the size", async () => {
 });
 
 it("hold a whole sandbox, and end it when they are removed", async () => {
-  const { mode } = probeSandbox();
-  assert.deepEqual(mode, { asRoot: isRoot, userNamespace: true });
+  const { mode, reason } = probeSandbox();
+  assert.deepEqual(mode, { asRoot: isRoot, userNamespace: true }, reason);
   const root = mkdtempSync(path.join(tmpdir(), "sluice-guest-root-"));
   const command = ["sh", "-c", "echo started; sleep 1000 & wait"];
   const sandbox = sandboxCommand({ mode, root, uid: workspaceUid(ID), mounts: [], limits, command });
@@ -162,8 +162,8 @@ it("hold a whole sandbox, and end it when they are removed", async () => {
 });
 
 it("charge the files of a sandbox in memory to its workspace", async () => {
-  const { mode } = probeSandbox();
-  assert.ok(mode);
+  const { mode, reason } = probeSandbox();
+  assert.ok(mode, reason);
   const root = mkdtempSync(path.join(tmpdir(), "sluice-guest-root-"));
   const fill = "for name in ('/dev/shm/a', '/tmp/b'):\n    open(name, 'wb').write(b'x' * (100 << 20))";
   const larger = { ...limits, shmBytes: 110 * MIB, tmpBytes: 110 * MIB };

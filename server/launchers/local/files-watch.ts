@@ -35,7 +35,7 @@ export class FilesWatch {
     if (above === undefined) return undefined;
     const { bytes, limitBytes } = above;
     return {
-      sentence: `The files of this workspace take ${formatBytes(bytes)}; the limit is ${formatBytes(limitBytes)}. Delete files in the home and in /var/tmp, or choose a size with more memory: its limit is higher.`,
+      sentence: `The files of this workspace take ${formatBytes(bytes)}; the limit is ${formatBytes(limitBytes)}. Delete files in the home and in /var/tmp. A size with more memory can have a higher limit; an admin can raise the limit.`,
     };
   }
 

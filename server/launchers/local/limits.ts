@@ -34,8 +34,8 @@ export const DEFAULT_SHM_BYTES = GIB;
 /** Limit of the files on disk (home, packages and `/var/tmp`) of a workspace with `FILES_MEMORY_BYTES` of memory. */
 export const DEFAULT_FILES_BYTES = 100 * GIB;
 const FILES_MEMORY_BYTES = 4 * GIB;
-const LEAST_FILES = 1 / 4;
-const MOST_FILES = 8;
+const MIN_FILES_FACTOR = 1 / 4;
+const MAX_FILES_FACTOR = 8;
 
 /** Size of a workspace without one: two cores and 4 GiB, or what the machine has. */
 export function defaultSize(): Size {
@@ -57,10 +57,10 @@ export function limitsOf({ cpuMilli, memoryBytes }: Size): Limits {
   };
 }
 
-/** Limit of a workspace's files: `filesBytes` in proportion to its memory, from a quarter of it to eight times it. */
+/** Limit of a workspace's files: `filesBytes` in proportion to the memory, at least a quarter, at most eight times. */
 export function filesLimitOf(memoryBytes: number, filesBytes: number): number {
-  const share = Math.min(MOST_FILES, Math.max(LEAST_FILES, memoryBytes / FILES_MEMORY_BYTES));
-  return wholeMib(filesBytes * share);
+  const factor = Math.min(MAX_FILES_FACTOR, Math.max(MIN_FILES_FACTOR, memoryBytes / FILES_MEMORY_BYTES));
+  return wholeMib(filesBytes * factor);
 }
 
 function wholeMib(bytes: number): number {

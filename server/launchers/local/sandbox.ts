@@ -145,6 +145,8 @@ export function workspaceUid(id: string, uidMap: string = readFileSync("/proc/se
   return known(wide) ? wide : 20_000 + (hash % 40_000);
 }
 
+/** Limit of the attempt to start a sandbox. A busy or emulated processor takes seconds for the attempt. */
+const PROBE_MS = 60_000;
 let probed: { mode: SandboxMode | undefined; reason: string } | undefined;
 
 /** What this machine allows; tried once by really building a sandbox. */
@@ -177,7 +179,7 @@ function probe(): { mode: SandboxMode | undefined; reason: string } {
         mounts: [],
         command: ["true"],
       });
-      const result = spawnSync(program, args, { encoding: "utf8", timeout: 10_000 });
+      const result = spawnSync(program, args, { encoding: "utf8", timeout: PROBE_MS });
       if (result.status === 0) return { mode, reason: "" };
       reason = result.error?.message ?? (result.stderr.trim().split("\n")[0] || `ended with ${result.status}`);
     } finally {

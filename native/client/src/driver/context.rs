@@ -337,16 +337,13 @@ pub unsafe fn cuCtxGetApiVersion(context: usize, version: *mut u32) -> CudaResul
 
 /// Waits for everything. Without a lease nothing can be under way, unless one was lost with work in it.
 pub unsafe fn cuCtxSynchronize() -> CudaResult {
-    synchronize(current()?)
-}
-
-pub(crate) fn synchronize(device: Device) -> CudaResult {
-    wait(device)?;
-    super::pool::synchronized(device.process);
+    let device = current()?;
+    synchronize(device)?;
+    super::pool::synchronized(device);
     Ok(())
 }
 
-fn wait(device: Device) -> CudaResult {
+pub(crate) fn synchronize(device: Device) -> CudaResult {
     device.check_lost()?;
     if device.any_session().is_none() {
         return Ok(());
@@ -364,7 +361,10 @@ fn wait(device: Device) -> CudaResult {
 }
 
 pub unsafe fn cuCtxSynchronize_v2(context: usize) -> CudaResult {
-    synchronize(device_of(context)?)
+    let device = device_of(context)?;
+    synchronize(device)?;
+    super::pool::synchronized(device);
+    Ok(())
 }
 
 pub unsafe fn cuCtxSetFlags(flags: u32) -> CudaResult {

@@ -110,7 +110,7 @@ pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
         session.progress.stream_done(stream, mark);
         session.check_sticky()?;
     }
-    super::pool::synchronized(device.process);
+    super::pool::synchronized(device);
     Ok(())
 }
 

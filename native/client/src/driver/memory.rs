@@ -100,11 +100,8 @@ pub(super) fn free(process: &'static Process, address: u64) -> CudaResult {
     else {
         return gone().ok_or(INVALID_VALUE);
     };
-    match session.free(address) {
-        Ok(()) => {
-            super::pool::freed(process, address);
-            Ok(())
-        }
+    match pool::count_free(process, address, || session.free(address)) {
+        Ok(()) => Ok(()),
         Err(error) => {
             let _ = device.last_loss();
             gone().ok_or(error)

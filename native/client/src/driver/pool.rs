@@ -6,7 +6,7 @@
 
 use super::abi::{Access, Location, PoolProperties};
 use super::device::check;
-use super::memory::{allocate, free};
+use super::memory::free;
 use super::{BETWEEN_PROCESSES, HOST_MEMORY, capture, current, put, ready, stream};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE};
@@ -236,39 +236,51 @@ pub unsafe fn cuMemPoolSetAccess(pool: usize, access: *const Access, count: usiz
 
 fn alloc(device: Device, handle: u64, pool: &Arc<Pool>, bytes: usize) -> CudaResult<u64> {
     let size = bytes as u64;
-    {
-        let state = pool.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if pool.most_bytes > 0 && state.used.saturating_add(size) > pool.most_bytes {
-            return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY));
-        }
+    let session = device.session()?;
+    let state = || pool.state.lock().unwrap_or_else(PoisonError::into_inner);
+    if pool.most_bytes > 0 && state().used.saturating_add(size) > pool.most_bytes {
+        return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY));
     }
-    let mut address = 0;
-    // SAFETY: a live local.
-    unsafe { allocate(device, 0, &raw mut address, bytes)? };
-    let most = device.session()?.memory_bytes();
-    let most = if pool.most_bytes > 0 { pool.most_bytes.min(most) } else { most };
-    pool.state.lock().unwrap_or_else(PoisonError::into_inner).take(size, most);
-    device.process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner).insert(address, (handle, size));
+    let address = session.alloc(size, 0)?;
+    let mut from_pools = device.process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner);
+    // A session that has ended meanwhile has its accounts closed already.
+    if device.any_session().is_some_and(|current| Arc::ptr_eq(&current, &session)) {
+        let most_bytes = if pool.most_bytes > 0 { pool.most_bytes } else { u64::MAX };
+        state().take(size, most_bytes.min(session.memory_bytes()));
+        from_pools.insert(address, (handle, size));
+    }
     Ok(address)
 }
 
-/// An allocation has ended: its pool hears of it.
-pub(super) fn freed(process: &Process, address: u64) {
-    let found = process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
-    if let Some((pool, bytes)) = found
-        && let Ok(pool) = process.objects.pools.get(pool as usize)
-    {
-        pool.state.lock().unwrap_or_else(PoisonError::into_inner).give(bytes);
-        process.objects.freed_to_pools.store(true, Ordering::Release);
+/// Frees memory by `free`, and counts that in the pool that the memory came from. The entry goes first: as soon as
+/// memory is free, another thread can have it.
+pub(super) fn count_free(process: &'static Process, address: u64, free: impl FnOnce() -> CudaResult) -> CudaResult {
+    let from_pools = || process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner);
+    let entry = from_pools().remove(&address);
+    let outcome = free();
+    if let Some((handle, bytes)) = entry {
+        if outcome.is_err() {
+            from_pools().insert(address, (handle, bytes));
+        } else if let Ok(pool) = process.objects.pools.get(handle as usize) {
+            pool.state.lock().unwrap_or_else(PoisonError::into_inner).give(bytes);
+            process.device(pool.device).state.freed_to_pools.store(true, Ordering::Release);
+        }
     }
+    outcome
 }
 
-/// A stream, an event or a context was synchronized: pools give back what is above their release thresholds.
-pub(super) fn synchronized(process: &Process) {
-    if process.objects.freed_to_pools.load(Ordering::Acquire)
-        && process.objects.freed_to_pools.swap(false, Ordering::AcqRel)
-    {
-        for (_, pool) in process.objects.pools.all() {
+/// The pool that an allocation came from.
+pub(super) fn pool_at(process: &Process, start: u64) -> u64 {
+    let from_pools = process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner);
+    from_pools.get(&start).map_or(0, |(pool, _)| *pool)
+}
+
+/// The program has synchronized a stream, an event or a context: the device's pools give back what is above their
+/// release thresholds.
+pub(super) fn synchronized(device: Device) {
+    let freed = &device.state.freed_to_pools;
+    if freed.load(Ordering::Acquire) && freed.swap(false, Ordering::AcqRel) {
+        for (_, pool) in device.process.objects.pools.all().iter().filter(|(_, pool)| pool.device == device.ordinal) {
             pool.state.lock().unwrap_or_else(PoisonError::into_inner).settle();
         }
     }
@@ -279,12 +291,6 @@ pub(super) fn spare_bytes(device: Device) -> u64 {
     let pools = device.process.objects.pools.all();
     let own = pools.iter().filter(|(_, pool)| pool.device == device.ordinal);
     own.map(|(_, pool)| pool.state.lock().unwrap_or_else(PoisonError::into_inner).spare()).sum()
-}
-
-/// The pool that an allocation came from.
-pub(super) fn pool_at(process: &Process, start: u64) -> u64 {
-    let from_pools = process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner);
-    from_pools.get(&start).map_or(0, |(pool, _)| *pool)
 }
 
 pub unsafe fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, on: usize) -> CudaResult {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-/// The unit in which pools of NVIDIA's driver reserve memory: a first allocation of any size reserves so many bytes.
+/// Unit of reservation in pools of NVIDIA's driver, bytes: a small first allocation reserves one unit.
 pub const POOL_UNIT: u64 = 32 << 20;
 
-/// What changes in a pool.
+/// The account of a pool, in bytes, and its attributes.
 #[derive(Clone, Debug)]
 pub struct PoolState {
     pub release_threshold: u64,
@@ -13,7 +13,7 @@ pub struct PoolState {
     pub reuse: [i32; 3],
     pub used: u64,
     pub used_high: u64,
-    /// Freed bytes which no synchronization has passed since. The pool uses them again and gives none of them back.
+    /// Bytes freed since the last synchronization. The pool can use them again, and does not give them back yet.
     pub freed: u64,
     pub reserved: u64,
     pub reserved_high: u64,
@@ -30,12 +30,12 @@ impl Default for PoolState {
 }
 
 impl PoolState {
-    /// Counts an allocation. `most`: bytes that the pool can reserve at all.
-    pub fn take(&mut self, bytes: u64, most: u64) {
+    /// Counts an allocation. `capacity`: bytes that the pool can reserve at all.
+    pub fn take(&mut self, bytes: u64, capacity: u64) {
         self.used += bytes;
         self.used_high = self.used_high.max(self.used);
         if self.used > self.reserved {
-            self.reserved = self.used.next_multiple_of(POOL_UNIT).min(most).max(self.used);
+            self.reserved = self.used.next_multiple_of(POOL_UNIT).min(capacity).max(self.used);
         }
         self.freed = self.freed.min(self.reserved - self.used);
         self.reserved_high = self.reserved_high.max(self.reserved);
@@ -48,9 +48,11 @@ impl PoolState {
         self.freed += bytes;
     }
 
-    /// The memory has gone.
-    pub fn end(&mut self) {
-        (self.used, self.freed, self.reserved) = (0, 0, 0);
+    /// A lease has ended, and with it `bytes` of the used memory and everything that was free.
+    pub fn end(&mut self, bytes: u64) {
+        self.give(bytes);
+        self.freed = 0;
+        self.keep(0);
     }
 
     /// A synchronization has passed the frees: above the release threshold nothing stays reserved but what is used.
@@ -98,6 +100,16 @@ mod tests {
         state.give(300 + POOL_UNIT / 2);
         state.settle();
         assert_eq!((state.used, state.used_high, state.reserved), (0, 300 + POOL_UNIT, 0));
+    }
+
+    #[test]
+    fn a_pool_begins_anew_when_its_memory_has_ended() {
+        let mut state = PoolState { release_threshold: u64::MAX, ..PoolState::default() };
+        state.take(300, u64::MAX);
+        state.take(3 * POOL_UNIT, u64::MAX);
+        state.give(3 * POOL_UNIT);
+        state.end(300);
+        assert_eq!((state.used, state.freed, state.reserved, state.reserved_high), (0, 0, 0, 4 * POOL_UNIT));
     }
 
     #[test]

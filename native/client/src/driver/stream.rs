@@ -179,17 +179,13 @@ pub(super) fn destroy(process: &'static Process, stream: usize) -> CudaResult {
 pub unsafe fn cuStreamSynchronize(stream: usize) -> CudaResult {
     let device = home(current()?, stream)?;
     capture::refuse(device, stream)?;
-    synchronize(device, stream)
+    synchronize(device, stream)?;
+    super::pool::synchronized(device);
+    Ok(())
 }
 
 /// Waits for what a stream of this device holds.
 pub(super) fn synchronize(device: Device, stream: usize) -> CudaResult {
-    wait(device, stream)?;
-    super::pool::synchronized(device.process);
-    Ok(())
-}
-
-fn wait(device: Device, stream: usize) -> CudaResult {
     device.check_lost()?;
     if device.any_session().is_none() {
         return Ok(());

@@ -91,16 +91,16 @@ impl Supervisor {
         }
         let audience = format!("gpud:{}", self.server_id());
         let pool = self.pool();
-        let claims =
-            token::verify(&hello.token, &pool.keys, &audience, now(), hello.resume.is_some()).map_err(|error| {
-                match error {
-                    TokenError::UnknownKey if self.config.broker.is_some() && pool.epoch.is_none() => {
-                        let text = "the GPU server has not heard the broker's keys since its start";
-                        (RefusedCode::Unavailable, text.to_owned())
-                    }
-                    _ => (RefusedCode::Credential, error.to_string()),
+        let claims = token::verify(&hello.token, &pool.keys, &audience, now(), hello.resume.is_some()).map_err(
+            |error| match error {
+                TokenError::UnknownKey if self.config.broker.is_some() && !pool.has_newest_keys => {
+                    let text =
+                        "the GPU server has no connection to the broker, so the token's key may be newer; try again";
+                    (RefusedCode::Unavailable, text.to_owned())
                 }
-            })?;
+                _ => (RefusedCode::Credential, error.to_string()),
+            },
+        )?;
         let message = [HELLO_CONTEXT, nonce].concat();
         if !token::proves_possession(&claims, &message, &hello.signature) {
             let text = "the client does not hold the key that the session token is bound to".to_owned();

@@ -243,6 +243,7 @@ impl Supervisor {
         let mut pool = self.pool();
         pool.epoch = Some(epoch);
         pool.keys = self.config.trusted_keys.clone();
+        pool.has_newest_keys = true;
         for (kid, key) in keys {
             if let Some(key) = token::from_base64url(key) {
                 pool.keys.insert(kid.clone(), key);

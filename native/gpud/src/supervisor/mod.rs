@@ -117,6 +117,9 @@ impl Supervisor {
 
     /// Opens or closes the way to the broker.
     pub fn set_outgoing(&self, outgoing: Option<Sender<GpudMessage>>) {
+        if outgoing.is_none() {
+            self.pool().has_newest_keys = false;
+        }
         *self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) = outgoing;
     }
 

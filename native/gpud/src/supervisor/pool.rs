@@ -87,6 +87,8 @@ pub struct Worker {
 #[derive(Default)]
 pub struct Pool {
     pub keys: Keys,
+    /// Whether `keys` are the broker's, told over the channel that is open now.
+    pub has_newest_keys: bool,
     pub epoch: Option<u64>,
     /// Leases that the broker said to hold when the channel was last opened.
     pub held: HashSet<String>,

@@ -13,22 +13,35 @@ use std::ffi::c_char;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE and _HANDLES: details of every node.
-const ALL: u32 = 1 | 1 << 10;
+/// CU_GRAPH_DEBUG_DOT_FLAGS_*
+mod flags {
+    pub const VERBOSE: u32 = 1;
+    pub const KERNEL_NODE_PARAMS: u32 = 1 << 2;
+    pub const MEMCPY_NODE_PARAMS: u32 = 1 << 3;
+    pub const MEMSET_NODE_PARAMS: u32 = 1 << 4;
+    pub const HOST_NODE_PARAMS: u32 = 1 << 5;
+    pub const EVENT_NODE_PARAMS: u32 = 1 << 6;
+    pub const KERNEL_NODE_ATTRIBUTES: u32 = 1 << 9;
+    pub const HANDLES: u32 = 1 << 10;
+    pub const MEM_ALLOC_NODE_PARAMS: u32 = 1 << 11;
+    pub const MEM_FREE_NODE_PARAMS: u32 = 1 << 12;
+    pub const BATCH_MEM_OP_NODE_PARAMS: u32 = 1 << 13;
+}
 
-/// The flags that ask for details of a node of this kind (CU_GRAPH_DEBUG_DOT_FLAGS_*).
+/// The flags that ask for details of a node of this kind.
 fn flags_of(work: &Work) -> u32 {
-    ALL | match work {
-        Work::Kernel(_) => 1 << 2 | 1 << 9,
-        Work::Copy(_) => 1 << 3,
-        Work::Fill(_) => 1 << 4,
-        Work::Host { .. } => 1 << 5,
-        Work::WaitEvent(_) | Work::RecordEvent(_) => 1 << 6,
-        Work::Alloc(_) => 1 << 11,
-        Work::Free(_) => 1 << 12,
-        Work::Memory(_) => 1 << 13,
+    let own = match work {
+        Work::Kernel(_) => flags::KERNEL_NODE_PARAMS | flags::KERNEL_NODE_ATTRIBUTES,
+        Work::Copy(_) => flags::MEMCPY_NODE_PARAMS,
+        Work::Fill(_) => flags::MEMSET_NODE_PARAMS,
+        Work::Host { .. } => flags::HOST_NODE_PARAMS,
+        Work::WaitEvent(_) | Work::RecordEvent(_) => flags::EVENT_NODE_PARAMS,
+        Work::Alloc(_) => flags::MEM_ALLOC_NODE_PARAMS,
+        Work::Free(_) => flags::MEM_FREE_NODE_PARAMS,
+        Work::Memory(_) => flags::BATCH_MEM_OP_NODE_PARAMS,
         Work::Empty | Work::Child(_) | Work::Library(_) => 0,
-    }
+    };
+    own | flags::VERBOSE | flags::HANDLES
 }
 
 /// Text within a label of shape "record", whose fields end at `|` and braces.
@@ -59,7 +72,7 @@ fn part<const N: usize>(value: &[u8; 64], at: usize) -> [u8; N] {
     std::array::from_fn(|index| value[at + index])
 }
 
-fn kernel(kernel: &Kernel, id: &str, handle: u64) -> String {
+fn kernel_label(kernel: &Kernel, id: &str, handle: u64) -> String {
     let attribute =
         |id: u32| kernel.attributes.iter().find(|found| found.id == id).map_or([0; 64], |found| found.value);
     // CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, COOPERATIVE and PRIORITY
@@ -91,8 +104,12 @@ fn kernel(kernel: &Kernel, id: &str, handle: u64) -> String {
     .join("\n")
 }
 
-fn copy(Copy3D { source, target, width, height, depth }: &Copy3D, id: &str, handle: u64) -> String {
-    let start = |side: &Side| if side.kind == HOST { side.host as u64 } else { side.device };
+fn copy_label(Copy3D { source, target, width, height, depth }: &Copy3D, id: &str, handle: u64) -> String {
+    let start = |side: &Side| match side.kind {
+        HOST => side.host as u64,
+        ARRAY => side.array as u64,
+        _ => side.device,
+    };
     let place = |side: &Side| match side.kind {
         HOST => "HOST",
         DEVICE => "DEVICE",
@@ -130,7 +147,7 @@ fn table(title: &str, id: &str, handle: u64, columns: &[(&str, String)]) -> Stri
     format!("{{\n{title}\n| {{{{ID | node handle{names}}} | {{{id} | {}{values}}}}}}}", pointer(handle))
 }
 
-fn fill(fill: &Fill, id: &str, handle: u64) -> String {
+fn fill_label(fill: &Fill, id: &str, handle: u64) -> String {
     let columns = [
         ("dptr", pointer(fill.address)),
         ("pitch", fill.pitch.to_string()),
@@ -145,9 +162,9 @@ fn fill(fill: &Fill, id: &str, handle: u64) -> String {
 /// The label with all details. `id`: number and place of the node.
 fn detailed(work: &Work, id: &str, handle: u64) -> String {
     match work {
-        Work::Kernel(work) => kernel(work, id, handle),
-        Work::Copy(work) => copy(work, id, handle),
-        Work::Fill(work) => fill(work, id, handle),
+        Work::Kernel(work) => kernel_label(work, id, handle),
+        Work::Copy(work) => copy_label(work, id, handle),
+        Work::Fill(work) => fill_label(work, id, handle),
         Work::Empty => table("EMPTY", id, handle, &[]),
         Work::Host { function, data } => {
             let columns = [("fn", pointer(*function as usize as u64)), ("userData", pointer(*data as u64))];
@@ -209,7 +226,7 @@ fn places(state: &State) -> BTreeMap<u64, usize> {
     places
 }
 
-fn write(out: &mut String, id: u32, state: &State, flags: u32) {
+fn write_subgraph(out: &mut String, id: u32, state: &State, flags: u32) {
     let _ = writeln!(out, "subgraph cluster_{id} {{\nlabel=\"graph_{id}\" graph[style=\"dashed\"];");
     let places = places(state);
     for (handle, node) in &state.nodes {
@@ -235,7 +252,7 @@ fn write(out: &mut String, id: u32, state: &State, flags: u32) {
     out.push_str("}\n");
     for node in state.nodes.values() {
         if let Work::Child(child) = &node.work {
-            write(out, child.id, &child.state(), flags);
+            write_subgraph(out, child.id, &child.state(), flags);
         }
     }
 }
@@ -243,7 +260,7 @@ fn write(out: &mut String, id: u32, state: &State, flags: u32) {
 /// The text of a graph and of the graphs inside it.
 fn digraph(graph: &Arc<Graph>, flags: u32) -> String {
     let mut out = "digraph dot {\n".to_owned();
-    write(&mut out, graph.id, &graph.state(), flags);
+    write_subgraph(&mut out, graph.id, &graph.state(), flags);
     out.push_str("}\n");
     out
 }
