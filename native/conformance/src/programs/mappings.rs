@@ -193,7 +193,7 @@ fn keeps_until_synchronized(driver: &Driver, memory: &Memory, pool: usize, strea
     assert_eq!(reserved(), 0);
     // Others use a real card too.
     assert!(!driver.is_ours() || free_bytes(driver) == before, "{} of {before}", free_bytes(driver));
-    let threshold = 64u64 << 20;
+    let (threshold, none) = (64u64 << 20, 0u64);
     // SAFETY: live locals; what is allocated is freed once.
     unsafe {
         assert_eq!((memory.cuMemPoolSetAttribute)(pool, 4, (&raw const threshold).cast()), 0);
@@ -201,7 +201,7 @@ fn keeps_until_synchronized(driver: &Driver, memory: &Memory, pool: usize, strea
         assert_eq!((memory.cuMemFreeAsync)(address, stream), 0);
         assert_eq!((driver.cuStreamSynchronize)(stream), 0);
         assert!(reserved() > 0, "less than the threshold stays");
-        assert_eq!((memory.cuMemPoolSetAttribute)(pool, 4, (&raw const 0u64).cast()), 0);
+        assert_eq!((memory.cuMemPoolSetAttribute)(pool, 4, (&raw const none).cast()), 0);
         assert_eq!((memory.cuMemPoolTrimTo)(pool, 0), 0);
         assert_eq!(reserved(), 0);
     }
