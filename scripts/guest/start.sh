@@ -20,7 +20,7 @@ while [ "$folder" != / ]; do chmod o+rx "$folder"; folder=$(dirname "$folder"); 
 cd "$checkout"
 
 # Node's own test runner: it starts within seconds on an emulated processor.
-tests="$node --test --test-isolation=none --test-reporter=spec --test-timeout=120000 $*"
+tests="$node --test --test-isolation=none --test-reporter=spec --test-timeout=300000 $*"
 $tests
 as_root=$?
 

@@ -36,6 +36,7 @@ const LONG: Record<string, { command: string; args: string[]; env?: Record<strin
   },
   "our twenty in Numba": { command: process.execPath, args: ["scripts/conformance.mjs", "own"] },
   "Triton programs": { command: process.execPath, args: ["scripts/conformance.mjs", "triton"] },
+  "limits in a virtual machine": { command: process.execPath, args: ["scripts/guest.mjs"] },
   "container images": { command: process.execPath, args: ["scripts/images.mjs"] },
 };
 const REPEATED = ["conformance/killed_worker", "conformance/outages", "conformance/generations", "conformance/parking"];

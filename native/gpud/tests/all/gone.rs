@@ -84,6 +84,15 @@ fn processes(client: &mut Client) -> Vec<u64> {
     client.call(&m::LeaseProcesses).expect("told").processes.iter().map(|process| process.bytes).collect()
 }
 
+/// Waits for so many workers: one of each session, and one that is made ahead some time after the last was taken.
+fn wait_for_workers(gpud: &Gpud, count: usize) {
+    let began = Instant::now();
+    while gpud.workers().len() != count {
+        assert!(began.elapsed() < PATIENCE, "{} workers, not {count}", gpud.workers().len());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// How long after `began` the whole lease is free.
 fn free_after(client: &mut Client, began: Instant) -> Duration {
     while free(client) < 64 * MIB {
@@ -100,15 +109,11 @@ fn a_session_ends_with_the_process_of_its_client_on_the_same_host() {
     let token = nearby.token();
     let mut child = nearby.client_process(&token, None);
     assert_eq!((free(&mut sibling), processes(&mut sibling)), (16 * MIB, vec![0, 48 * MIB]));
-    assert_eq!(nearby.gpud.workers().len(), 3, "both sessions have their workers, and one is made ahead");
+    wait_for_workers(&nearby.gpud, 3);
     child.kill().expect("killed");
     // The process stays a zombie meanwhile, because its parent has not reaped it. A client that only counts as gone
     // keeps its worker.
-    let began = Instant::now();
-    while nearby.gpud.workers().len() > 2 {
-        assert!(began.elapsed() < PATIENCE, "the session is still open");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for_workers(&nearby.gpud, 2);
     child.wait().expect("ended");
     assert_eq!(processes(&mut sibling), [0]);
 }
@@ -126,7 +131,7 @@ fn a_session_outlives_a_process_that_is_not_its_client() {
     let free = free_after(&mut sibling, began);
     assert!(free >= GONE_TIME, "free after {free:?}");
     // Free to be seen, and still the client's.
-    assert_eq!(nearby.gpud.workers().len(), 3, "both sessions have their workers, and one is made ahead");
+    wait_for_workers(&nearby.gpud, 3);
 }
 
 #[test]
