@@ -35,8 +35,9 @@ export async function runInGuest(tools: GuestTools, { root, files, say }: Option
         },
       }),
     );
-    if (problem !== undefined && status === undefined) say(problem.split("\n", 1)[0] ?? "");
-    return status ?? NOT_ENDED;
+    if (problem === undefined) return status ?? NOT_ENDED;
+    say(problem.split("\n", 1)[0] ?? "");
+    return NOT_ENDED;
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }

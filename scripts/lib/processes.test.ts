@@ -121,6 +121,12 @@ describe("a program with a limit", () => {
     await expect(ended).rejects.toThrow("sh was ended after 1 s:\nbegun");
   });
 
+  it("ends with its program, although one in the background keeps the output open", async () => {
+    const lines: string[] = [];
+    await run("sh", ["-c", "sleep 600 & echo $!"], { onLine: (line) => lines.push(line) });
+    process.kill(Number(lines[0]), "SIGKILL");
+  });
+
   it("that ends before it is as any other", async () => {
     await run("true", [], { limit: 60 });
     await expect(run("sh", ["-c", "exit 3"], { limit: 60 })).rejects.toThrow("sh ended with 3");

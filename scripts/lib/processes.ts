@@ -16,8 +16,10 @@ export type RunOptions = {
   limit?: number;
 };
 
-/** What `timeout` ends with when it has ended the program. */
-const TIMED_OUT = 124;
+/** What `timeout` ends with when it has ended the program: by SIGTERM, or by SIGKILL after that. */
+const TIMED_OUT = [124, 137];
+/** Time for the last output after the end. A program in the background can keep the output open for longer. */
+const LAST_OUTPUT_MS = 2_000;
 
 /** Runs a program to its end, or to ours; throws with the last lines of its output when it fails. */
 export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<void> {
@@ -38,12 +40,21 @@ export async function run(command: string, args: readonly string[], options: Run
   for (const stream of [child.stdout, child.stderr]) onLines(stream, onLine);
   const stop = () => child.kill();
   process.once("exit", stop);
+  let lastOutput: NodeJS.Timeout | undefined;
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", resolve);
+    child.once("exit", (code) => {
+      lastOutput = setTimeout(() => resolve(code), LAST_OUTPUT_MS);
+    });
   }).finally(() => process.removeListener("exit", stop));
+  clearTimeout(lastOutput);
+  for (const stream of [child.stdout, child.stderr]) stream.destroy();
   if (code === 0) return;
-  const how = limit !== undefined && code === TIMED_OUT ? `was ended after ${limit} s` : `ended with ${code}`;
+  const how =
+    limit !== undefined && code !== null && TIMED_OUT.includes(code)
+      ? `was ended after ${limit} s`
+      : `ended with ${code}`;
   throw new Error(`${command} ${how}:\n${tail.join("\n")}`);
 }
 

@@ -68,7 +68,7 @@ const SUITES = {
 export type SuiteName = keyof typeof SUITES;
 export const SUITE_NAMES = Object.keys(SUITES) as SuiteName[];
 
-/** Programs of the Rust tests. The smoke is one of each crate with tests of about a second. */
+/** Programs of the Rust tests. The smoke is some with tests of about a second; the other crates are used by the suites that start their programs. */
 export const RUST: Record<Exclude<Scope, "all">, string[]> = {
   smoke: ["api/unit tests", "client/unit tests", "conformance/blocking", "conformance/first_use"],
   isolation: ["gpud/all"],

@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import path from "node:path";
 import { z } from "zod";
+import { cpuName } from "#scripts/lib/cpu-name.ts";
 import type { StepResult } from "#scripts/test/step.ts";
 
 const recordSchema = z.object({
@@ -39,7 +40,7 @@ export async function keepRecord(
     command: run.command,
     startedAt: new Date(run.startedAt).toISOString(),
     seconds: (Date.now() - run.startedAt) / 1000,
-    cpu: cpus()[0]?.model ?? "unknown",
+    cpu: cpuName(),
     cores: cpus().length,
     isWarm: run.isWarm,
     steps: run.results.map(({ files, flaky, ...step }) => ({

@@ -1,5 +1,6 @@
 /** Runs steps side by side, as far as their order and the machine's cores allow. */
 import type { Outcome, Print, Step, StepResult } from "#scripts/test/step.ts";
+import { within } from "#server/within.ts";
 
 type State = {
   /** In the order of their priority. */
@@ -33,6 +34,9 @@ export function nextSteps({ waiting, running, succeeded, failed, cores }: State)
   }
   return { start, skip };
 }
+
+/** Limit of a build, as for a download that stands still. Suites and checks have limits of their own. */
+const BUILD_LIMIT_MS = 45 * 60_000;
 
 /** Runs all steps; settles when the last has ended. A step that throws counts as one failure. */
 export async function runSteps(
@@ -78,7 +82,9 @@ async function measured(
   const started = Date.now();
   const seconds = () => (Date.now() - started) / 1000;
   try {
-    const outcome = await step.run((line) => print(`${step.name.padEnd(10)} │ ${line}`));
+    const work = step.run((line) => print(`${step.name.padEnd(10)} │ ${line}`));
+    const late = () => Promise.reject(new Error(`did not end within ${BUILD_LIMIT_MS / 60_000} min`));
+    const outcome = await (step.kind === "build" ? within(BUILD_LIMIT_MS, work, late) : work);
     const passed = step.kind === "check" ? 1 : 0;
     settle(step, outcome ?? { passed, failed: 0 }, seconds());
   } catch (error) {

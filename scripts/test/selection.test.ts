@@ -23,14 +23,18 @@ describe("the suites that run whole", () => {
     ["native/gpud/tests/all/leases.rs", ["rust"]],
     ["native/python/tests/test_text.py", ["pytest"]],
     ["native/python/sluice_gpu/_magics.py", ["cluster", "vitest", "pytest", "playwright"]],
-    ["server/services/cost/close.ts", ["vitest", "playwright"]],
+    ["server/services/cost/close.ts", ["cluster", "vitest", "playwright"]],
     ["server/launchers/kubernetes/objects.ts", ["cluster", "vitest", "playwright"]],
-    ["components/lease/pill.tsx", ["vitest", "playwright"]],
+    ["components/lease/pill.tsx", ["cluster", "vitest", "playwright"]],
     ["deploy/helm/sluice/values.yaml", ["cluster", "vitest"]],
-    ["e2e/3-pages.e2e.ts", ["playwright"]],
+    ["e2e/3-pages.e2e.ts", ["vitest", "playwright"]],
     ["scripts/cluster/settings.ts", ["cluster", "vitest"]],
-    ["README.md", ["vitest"]],
+    ["README.md", ["vitest", "pytest"]],
     ["docs/pages/workspaces.png", ["vitest"]],
+    ["scripts/start.mjs", ["cluster", "vitest", "playwright"]],
+    ["scripts/test/steps/rust.ts", ["cluster", "rust", "vitest", "pytest", "playwright"]],
+    ["package-lock.json", ["cluster", "rust", "vitest", "pytest", "playwright"]],
+    ["native/conformance/suites/own/suite.json", ["rust", "vitest"]],
     ["native/README.md", []],
   ])("follow from a change of %s", (file, suites) => {
     expect(whole([file])).toEqual(suites);
@@ -81,6 +85,19 @@ describe("the files that differ from the verified tree", () => {
     expect(changedSinceVerified(root)).toMatchObject({ changed: ["a.txt", "b.txt", "c.txt"] });
   });
 
+  it.each([
+    ["an option of git", { commit: "-q", tree: "4b825dc642cb6eb9a060e54bf8d69288fbee4904" }],
+    ["a short hash", { commit: "1234567", tree: "0".repeat(40) }],
+  ])("are unknown for %s in place of a commit", (_, { commit, tree }) => {
+    write(".ci/verified", JSON.stringify({ tree, commit, date: "2026-01-31", cpu: "test", minutes: 1, passed: 1 }));
+    expect(changedSinceVerified(root)).toEqual({ unknown: ".ci/verified has another form" });
+  });
+
+  it("are unknown for a record with the marks of a conflict", () => {
+    write(".ci/verified", "<<<<<<< HEAD\n{}");
+    expect(changedSinceVerified(root)).toEqual({ unknown: ".ci/verified has another form" });
+  });
+
   it("are unknown without a record, for another tree, and for a commit of another history", () => {
     expect(changedSinceVerified(root)).toEqual({ unknown: ".ci/verified is missing" });
     verify(undefined, "0".repeat(40));
@@ -88,6 +105,6 @@ describe("the files that differ from the verified tree", () => {
       unknown: `the tree of ${git("rev-parse", "HEAD").slice(0, 12)} is another`,
     });
     verify("1".repeat(40), "0".repeat(40));
-    expect(changedSinceVerified(root)).toEqual({ unknown: "the commit 111111111111 is not in this clone" });
+    expect(changedSinceVerified(root)).toEqual({ unknown: "the commit 111111111111 is none of this history" });
   });
 });

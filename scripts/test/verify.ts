@@ -11,15 +11,15 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { cpus } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
+import { cpuName } from "#scripts/lib/cpu-name.ts";
 import { run } from "#scripts/lib/processes.ts";
 import { quickChecks, type Scope, SUITE_NAMES, type SuiteName, slowChecks, suiteSteps } from "#scripts/test/plan.ts";
 import { endWith, runCommand } from "#scripts/test/run-steps.ts";
 import { treeWithoutRecord, VERIFIED_FILE, type verifiedSchema } from "#scripts/test/selection.ts";
-import { type Step, sum } from "#scripts/test/step.ts";
+import { type Step, type StepResult, sum } from "#scripts/test/step.ts";
 import { runRustTests } from "#scripts/test/steps/rust.ts";
 
 const root = process.cwd();
@@ -31,7 +31,7 @@ const LIMIT_S = 1800;
 const LONG: Record<string, { command: string; args: string[]; env?: Record<string, string> }> = {
   "scheduler histories": {
     command: process.execPath,
-    args: ["node_modules/vitest/vitest.mjs", "run", "server/scheduler/history/histories.test.ts"],
+    args: ["node_modules/vitest/vitest.mjs", "run", "--retry=0", "server/scheduler/history/histories.test.ts"],
     env: { SLUICE_HISTORIES: String(HISTORIES) },
   },
   "our twenty in Numba": { command: process.execPath, args: ["scripts/conformance.mjs", "own"] },
@@ -49,11 +49,9 @@ type Part = (typeof PARTS)[number];
 
 const wanted = wantedParts();
 const git = (...args: string[]) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
-const changes = git("status", "--porcelain", "--", ".", `:!${VERIFIED_FILE}`);
-if (changes !== "") {
-  console.error(`A verified tree is a committed one. Commit or remove first:\n${changes}`);
-  process.exit(2);
-}
+const readChanges = () => git("status", "--porcelain", "--untracked-files=all", "--", ".", `:!${VERIFIED_FILE}`);
+const changes = readChanges();
+if (changes !== "") stop(`A verified tree is a committed one. Commit or remove first:\n${changes}`);
 const commit = git("rev-parse", "HEAD");
 const tree = treeWithoutRecord(root, commit);
 const passedFile = path.join(root, ".sluice", "verify", `${tree}.json`);
@@ -77,16 +75,40 @@ const results = await runCommand(root, ["npm run verify", ...parts].join(" "), [
   ...(has("long") ? longSteps() : []),
 ]);
 const minutes = (Date.now() - started) / 60_000;
-if (results.every(({ failed, flaky = [] }) => failed === 0 && flaky.length === 0)) await keep();
-else console.log("Nothing is recorded: a verified tree has no failure and no flaky test.");
+const isUnchanged = readChanges() === "" && treeWithoutRecord(root, "HEAD") === tree;
+const kept = isUnchanged ? parts.filter(isClean) : [];
+if (!isUnchanged) console.log("Nothing is recorded: the files changed while the tests ran.");
+else if (kept.length < parts.length) {
+  const missing = parts.filter((part) => !kept.includes(part)).join(", ");
+  console.log(`Not recorded, for a failure, a flaky test or a suite that ran nothing: ${missing}.`);
+}
+if (kept.length > 0) await keep();
 endWith(results);
+
+/** The part that a step belongs to; undefined for a build, which belongs to all. */
+function partOf({ name, kind }: StepResult): Part | undefined {
+  if (kind === "build") return undefined;
+  if (name in LONG || name === "repetitions") return "long";
+  return PARTS.find((part) => part === name) ?? "checks";
+}
+
+/** Whether all steps of a part ran and passed, each at its first try. */
+function isClean(part: Part): boolean {
+  const own = results.filter((step) => [part, undefined].includes(partOf(step)));
+  const isPassed = ({ kind, passed, failed, flaky = [] }: StepResult) =>
+    failed === 0 && flaky.length === 0 && (kind === "build" || passed > 0);
+  return own.some((step) => partOf(step) === part) && own.every(isPassed);
+}
 
 function wantedParts(): Part[] {
   const unknown = positionals.filter((word) => !PARTS.includes(word as Part));
   if (unknown.length > 0) stop(`No part is named ${unknown.join(", ")}. Choose from: ${PARTS.join(", ")}.`);
   if (values.shard === undefined) return PARTS.filter((part) => positionals.length === 0 || positionals.includes(part));
+  if (positionals.length > 0) stop("Name parts or a share, not both.");
   const [, index = 0, count = 0] = (/^(\d+)\/(\d+)$/.exec(values.shard) ?? []).map(Number);
-  if (index < 1 || index > count) stop("--shard is INDEX/COUNT, such as 2/3.");
+  if (index < 1 || index > count || index > PARTS.length) {
+    stop(`--shard is INDEX/COUNT, such as 2/3, with an INDEX of at most ${PARTS.length}.`);
+  }
   return PARTS.filter((_, place) => place % count === index - 1);
 }
 
@@ -97,20 +119,21 @@ function stop(message: string): never {
 
 /** Remembers the parts that passed; with the last of them the whole tree is recorded as verified. */
 async function keep(): Promise<void> {
-  const each = { passed: sum(results).passed, minutes: minutes / Math.max(1, parts.length) };
-  // What ran together is counted once, with the first part.
-  const now = parts.map((part, place) => [part, { ...each, passed: place === 0 ? each.passed : 0 }] as const);
+  const now = kept.map((part) => {
+    const { passed } = sum(results.filter((step) => partOf(step) === part));
+    return [part, { passed, minutes: minutes / parts.length }] as const;
+  });
   const all = { ...before, ...Object.fromEntries(now) };
   await mkdir(path.dirname(passedFile), { recursive: true });
   await writeFile(passedFile, JSON.stringify(all));
   const missing = PARTS.filter((part) => all[part] === undefined);
   if (missing.length > 0) {
-    console.log(`Passed. Not yet run on this tree: ${missing.join(", ")}.`);
+    console.log(`Recorded: ${kept.join(", ")}. Not yet passed on this tree: ${missing.join(", ")}.`);
     return;
   }
   const total = Object.values(all).reduce((sum, part) => sum + part.passed, 0);
   const record: z.infer<typeof verifiedSchema> = {
-    ...{ tree, commit, date: new Date().toISOString().slice(0, 10), cpu: cpus()[0]?.model ?? "unknown" },
+    ...{ tree, commit, date: new Date().toISOString().slice(0, 10), cpu: cpuName() },
     minutes: Math.round(Object.values(all).reduce((sum, part) => sum + part.minutes, 0)),
     passed: total,
   };

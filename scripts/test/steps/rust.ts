@@ -104,8 +104,10 @@ export async function runRustTests(
   }
   await keepSeconds(outcomes.map(({ program, seconds }) => ({ file: program.name, seconds })));
   const { passed } = outcomes.reduce((total, { told }) => ({ passed: total.passed + told.passed }), { passed: 0 });
-  // A program that ended badly without a failed test counts as one failure.
-  const broken = outcomes.filter(({ told }) => told.problem !== undefined && told.failed.length === 0);
+  // A program that crashed or hung counts as one failure beside its failed tests: some of its tests did not run.
+  const broken = outcomes.filter(
+    ({ told }) => told.problem !== undefined && (told.failed.length === 0 || !told.isWhole),
+  );
   const notes = broken.map(({ program, told }) => `${program.name}: ${told.problem}`);
   return {
     passed: passed + flaky.length,
@@ -116,11 +118,11 @@ export async function runRustTests(
   };
 }
 
-/** The outcome of one program; `problem` when it did not end well. */
-type Told = { passed: number; failed: string[]; problem: string | undefined; lines: string[] };
+/** The outcome of one program; `problem` when it did not end well, `isWhole` when it told of all its tests. */
+type Told = { passed: number; failed: string[]; problem: string | undefined; isWhole: boolean; lines: string[] };
 
 async function runProgram(program: TestProgram, args: string[], env: NodeJS.ProcessEnv): Promise<Told> {
-  const told: Told = { passed: 0, failed: [], problem: undefined, lines: [] };
+  const told: Told = { passed: 0, failed: [], problem: undefined, isWhole: false, lines: [] };
   const ended = new Set<string>();
   const problem = await attempt(() =>
     run(program.executable, args, {
@@ -135,7 +137,9 @@ async function runProgram(program: TestProgram, args: string[], env: NodeJS.Proc
         if (test !== undefined) ended.add(test);
         if (test !== undefined && how === "FAILED") told.failed.push(test);
         const [, passed] = /test result: \w+\. (\d+) passed; \d+ failed;/.exec(line) ?? [];
-        if (passed !== undefined) told.passed = Number(passed);
+        if (passed === undefined) return;
+        told.passed = Number(passed);
+        told.isWhole = true;
       },
     }),
   );
