@@ -227,7 +227,6 @@ test("every dialog in the sources is opened by a journey that has axe look at it
 });
 
 test.beforeAll(async ({ installation }) => {
-  test.setTimeout(240_000);
   await ensureAdmin(installation);
   await beginPoolLastMonth(installation);
   const { portalUrl, stateDir } = installation;
