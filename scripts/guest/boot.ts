@@ -8,7 +8,7 @@ import { attempt, run } from "#scripts/lib/processes.ts";
 const INIT = path.join(import.meta.dirname, "init.sh");
 const START = path.join(import.meta.dirname, "start.sh");
 
-/** Seconds. An idle machine boots the guest in 10 s and takes a minute for all tests. */
+/** Seconds. All tests, as root and as a user, took five to eight minutes on a busy machine. */
 const LIMIT_S = 600;
 const MEMORY_MIB = 3072;
 /** The last line of start.sh. */

@@ -1,4 +1,4 @@
-/** Files that the tests of a suite name select that suite when they change. */
+/** A changed file selects each suite whose tests name it. */
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
@@ -11,7 +11,7 @@ const TESTS: Partial<Record<SuiteName, string[]>> = {
   vitest: ["{app,components,server,scripts,bench,e2e}/**/*.test.{ts,tsx}"],
 };
 
-/** What a source names in quotes, by an import of ours or by its path, and that is a file of the repository. */
+/** Files of the repository that a source names in quotes: imports and paths. */
 function namedFiles(file: string): string[] {
   const words = [...readFileSync(file, "utf8").matchAll(/["']([\w./#@()[\]-]+)["']/g)].map(([, word = ""]) => word);
   const folder = path.dirname(file);

@@ -14,7 +14,7 @@ export const VERIFIED_FILE = ".ci/verified";
 /** Never an option of git. */
 const hash = z.string().regex(/^[0-9a-f]{40}$/);
 
-/** The record is trusted as the sources are: who can commit can write one by hand. */
+/** The record is not signed: anybody who can commit can write one. */
 export const verifiedSchema = z.object({
   /** Git's hash of the tree that passed, without `.ci/verified` itself. */
   tree: hash,
@@ -35,7 +35,7 @@ const RUNNER = /^(scripts\/(test\/|ci\.mjs$|bootstrap\.mjs$|patch-postgres\.mjs$
 /** What of `native/` goes into the programs and the wheel: not the tests of it. */
 const NATIVE_PRODUCT = /^native\/(?!(conformance|xtask|testing)\/|[^/]+\/tests\/)/;
 
-/** Files of which a suite reads some; all of them are in the control plane's image. */
+/** Sources of the portal and of the control plane's image. */
 const PORTAL = /^((app|components|server|drizzle|examples)\/|[^/]+\.(ts|mjs|json)$)/;
 
 /** Files whose change can change what a suite finds. A file that matches no suite and is not in `NO_SUITE` is for all. */
@@ -104,7 +104,7 @@ export function changedSinceVerified(root: string): { changed: string[]; since: 
   return { changed: files, since: commit };
 }
 
-/** Undefined for a text that is no JSON, as with the marks of a conflict. */
+/** Parsed JSON; undefined for other text, such as a merge conflict. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
