@@ -17,7 +17,7 @@ import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
 import { buildPrograms, prepare } from "#scripts/cluster/prepare.ts";
 import { runClusterTests } from "#scripts/cluster/test.ts";
 import { installChromium } from "#scripts/lib/chromium.ts";
-import { CLUSTER_RESULT_FILE } from "#scripts/test/result.ts";
+import { CLUSTER_RESULT_FILE, failureOf } from "#scripts/test/result.ts";
 import { type FileOutcome, flakyTests } from "#scripts/test/vitest-report.ts";
 
 const root = process.cwd();
@@ -31,7 +31,7 @@ if (!["test", "up", "down", "prepare"].includes(command)) {
   process.exit(2);
 }
 
-/** What `CLUSTER_RESULT_FILE` holds; `flaky` and `hung` name tests, `files` is for finding out what takes long. */
+/** What `CLUSTER_RESULT_FILE` holds; `flaky` and `hung` name tests, `failures` say why, `files` is for finding out what takes long. */
 type Told = {
   passed: number;
   failed: number;
@@ -39,6 +39,7 @@ type Told = {
   skipped?: string;
   flaky?: string[];
   hung?: string[];
+  failures?: string[];
   files?: FileOutcome[];
 };
 
@@ -82,6 +83,7 @@ try {
   const first = await runClusterTests(cluster, { ...setting, files, report: "cluster.json" });
   let { passed, failed } = first;
   let flaky: string[] = [];
+  let { failures } = first;
   const broken = first.files.filter(({ ok }) => !ok);
   if (failed > 0 && !found && first.hung.length === 0) {
     // The tests of a file build on one another: the files in which something failed run once more, on a new cluster.
@@ -94,6 +96,7 @@ try {
     const again = await runClusterTests(cluster, { ...setting, ...more });
     flaky = names.length > 0 ? flakyTests(first.files, again.files) : ["cluster: outside of all files"];
     failed = again.failed;
+    failures = again.failures;
     const kept = names.length > 0 ? passed - broken.reduce((sum, one) => sum + one.passed, 0) : 0;
     passed = kept + again.passed;
     first.hung.push(...again.hung);
@@ -102,11 +105,12 @@ try {
   if (!found) await bringDown(cluster);
   for (const { file, seconds } of first.files) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`);
   for (const name of flaky) console.log(`Flaky: ${name}`);
-  await tell({ passed, failed, flaky, hung: first.hung, files: first.files });
+  await tell({ passed, failed, flaky, hung: first.hung, failures, files: first.files });
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  const why = error instanceof Error ? error.message : String(error);
+  console.error(why);
   if (!found) await bringDown(cluster).catch((failure: unknown) => console.error(failure));
-  await tell({ passed: 0, failed: 1 });
+  await tell({ passed: 0, failed: 1, failures: [failureOf("outside of all tests", why)] });
 }
 process.exit(code);
 
@@ -114,7 +118,7 @@ process.exit(code);
 async function tell(told: Told): Promise<void> {
   const { passed, failed, skipped } = told;
   await mkdir(out, { recursive: true });
-  await writeFile(CLUSTER_RESULT_FILE, JSON.stringify({ flaky: [], hung: [], files: [], ...told }));
+  await writeFile(CLUSTER_RESULT_FILE, JSON.stringify({ flaky: [], hung: [], failures: [], files: [], ...told }));
   console.log(`\n${passed} passed, ${failed} failed${skipped === undefined ? "" : ", 1 skipped"}`);
 }
 

@@ -4,6 +4,7 @@ import path from "node:path";
 import type { Images } from "#scripts/cluster/images.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { run } from "#scripts/lib/processes.ts";
+import { failureOf } from "#scripts/test/result.ts";
 import { LIMIT_VARIABLE, STILL_RUNNING } from "#scripts/test/running-tests.ts";
 import { countsOf, type FileOutcome, fileOutcomes } from "#scripts/test/vitest-report.ts";
 
@@ -48,7 +49,7 @@ type Setting = {
 };
 
 /** `hung`: the tests that were running when the limit for the whole was reached. */
-export type Outcome = { passed: number; failed: number; files: FileOutcome[]; hung: string[] };
+export type Outcome = { passed: number; failed: number; files: FileOutcome[]; hung: string[]; failures: string[] };
 
 /** Seconds for all tests: three times what they take. */
 const LIMIT_S = 2_700;
@@ -91,5 +92,7 @@ export async function runClusterTests(
   const { passed, failed } = countsOf(outcomes);
   // A run that fails without a failed test failed outside of all files, and one that hangs may name no test.
   const least = problem === undefined ? 0 : Math.max(1, hung.length);
-  return { passed, failed: Math.max(failed, least), files: outcomes, hung };
+  const failures = outcomes.flatMap((one) => one.failures);
+  if (failures.length < least) failures.push(failureOf("outside of all tests", problem?.message));
+  return { passed, failed: Math.max(failed, least), files: outcomes, hung, failures };
 }

@@ -1,5 +1,5 @@
 /** Where test runs leave their results, and how a run is summed up. */
-import { type StepResult, sum } from "#scripts/test/step.ts";
+import { type Outcome, type StepResult, sum } from "#scripts/test/step.ts";
 
 /** Counts, files, flaky tests of the last `npm run test:cluster`. */
 export const CLUSTER_RESULT_FILE = ".sluice/test/cluster-result.json";
@@ -10,7 +10,7 @@ export function closingLine(results: readonly StepResult[]): string {
   return `${passed} passed, ${failed} failed`;
 }
 
-/** A line for each step that failed, was slow or is a suite, and one for each flaky test. */
+/** A line for each step and for each flaky test, then what failed and why. */
 export function closingTable(results: readonly StepResult[]): string {
   const rows = results.map(({ name, kind, passed, failed, seconds, note }) => {
     const counts =
@@ -21,5 +21,39 @@ export function closingTable(results: readonly StepResult[]): string {
   });
   const flaky = results.flatMap(({ name, flaky = [] }) => flaky.map((test) => `  ${name}: ${test}`));
   const heading = flaky.length === 0 ? "Flaky tests: none" : "Flaky tests (passed only at the second try):";
-  return [...rows, heading, ...flaky].join("\n");
+  const failures = results.flatMap(({ name, failures = [] }) =>
+    failures.map((one) => `  ${name}: ${one.trim().replaceAll("\n", "\n    ")}`),
+  );
+  const shown = failures.slice(0, MOST_FAILURES);
+  const more =
+    failures.length > shown.length ? [`  and ${failures.length - shown.length} more; the lines above have them`] : [];
+  return [...rows, heading, ...flaky, ...(failures.length > 0 ? ["Failed:"] : []), ...shown, ...more].join("\n");
+}
+
+/** Failures that the closing table shows, and lines of each. */
+const MOST_FAILURES = 20;
+const MOST_LINES = 12;
+/** What an assertion that compares in color puts into its message. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: terminals' colors begin with this character.
+const COLORS = /\u001b\[[\d;]*m/g;
+
+/** A failure for the closing table: what failed, and the first lines of why. */
+export function failureOf(what: string, why = ""): string {
+  const lines = why
+    .replaceAll(COLORS, "")
+    .split("\n")
+    .filter((line) => line.trim() !== "");
+  return [what, ...lines.slice(0, MOST_LINES)].join("\n");
+}
+
+/** The outcome of a suite whose runner left no report. */
+export function noReport(problem: string | undefined): Outcome {
+  const note = problem?.split("\n", 1)[0] ?? "no report";
+  return { passed: 0, failed: 1, note, failures: [failureOf("no report", problem)] };
+}
+
+/** An outcome of which the runner also says that it failed: outside of all tests where no test did. */
+export function withProblem(outcome: Outcome, problem: string | undefined): Outcome {
+  if (problem === undefined || outcome.failed > 0) return outcome;
+  return { ...outcome, failed: 1, failures: [failureOf("outside of all tests", problem)] };
 }

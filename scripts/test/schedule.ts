@@ -1,4 +1,5 @@
 /** Runs steps side by side, as far as their order and the machine's cores allow. */
+import { failureOf } from "#scripts/test/result.ts";
 import type { Outcome, Print, Step, StepResult } from "#scripts/test/step.ts";
 import { within } from "#server/within.ts";
 
@@ -37,6 +38,8 @@ export function nextSteps({ waiting, running, succeeded, failed, cores }: State)
 
 /** Limit of a build, as for a download that stands still. Suites and checks have limits of their own. */
 const BUILD_LIMIT_MS = 45 * 60_000;
+/** Lines of the output of a command that failed, for the closing table. */
+const LAST_LINES = 10;
 
 /** Runs all steps; settles when the last has ended. A step that throws counts as one failure. */
 export async function runSteps(
@@ -89,7 +92,10 @@ async function measured(
     settle(step, outcome ?? { passed, failed: 0 }, seconds());
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    for (const line of message.split("\n")) print(`${step.name.padEnd(10)} │ ${line}`);
-    settle(step, { passed: 0, failed: 1, note: message.split("\n", 1)[0] }, seconds());
+    const [note = "", ...lines] = message.split("\n");
+    for (const line of [note, ...lines]) print(`${step.name.padEnd(10)} │ ${line}`);
+    // The last lines of a command's output say why it failed.
+    const failures = lines.length > 0 ? [failureOf(note, lines.slice(-LAST_LINES).join("\n"))] : [];
+    settle(step, { passed: 0, failed: 1, note, failures }, seconds());
   }
 }

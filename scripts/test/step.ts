@@ -8,6 +8,8 @@ export type FileTime = { file: string; seconds: number };
 export type Outcome = Counts & {
   /** Tests that failed and passed when they were run once more. They count as passed, and the closing table names them. */
   flaky?: readonly string[];
+  /** What failed, each with the first lines of why: the closing table ends with them, so that the end of a log explains it. */
+  failures?: readonly string[];
   /** One line for the closing table, such as why a suite could not run. */
   note?: string;
   files?: readonly FileTime[];

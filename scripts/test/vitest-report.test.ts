@@ -18,7 +18,11 @@ async function report(files: Record<string, { ms: number; tests: Tests; status?:
   const testResults = Object.entries(files).map(([name, { ms, tests, status }]) => ({
     ...{ name: path.resolve(name), startTime: 1_000.5, endTime: 1_000.5 + ms },
     status: status ?? (Object.values(tests).includes("failed") ? "failed" : "passed"),
-    assertionResults: Object.entries(tests).map(([fullName, state]) => ({ fullName, status: state })),
+    message: status === "failed" ? "why the file failed" : "",
+    assertionResults: Object.entries(tests).map(([fullName, state]) => ({
+      ...{ fullName, status: state },
+      failureMessages: state === "failed" ? ["at the first try", `why ${fullName} failed`] : [],
+    })),
   }));
   await writeFile(file, JSON.stringify({ testResults }));
   return fileOutcomes(file);
@@ -30,8 +34,8 @@ it("lists files with their seconds, the slowest first", async () => {
     "b.ts": { ms: 65_000, tests: { one: "failed" } },
   });
   expect(found).toEqual([
-    { file: "b.ts", seconds: 65, passed: 0, ok: false, failed: ["one"] },
-    { file: "a.ts", seconds: 1.2, passed: 1, ok: true, failed: [] },
+    { file: "b.ts", seconds: 65, passed: 0, ok: false, failed: ["one"], failures: ["b.ts: one\nwhy one failed"] },
+    { file: "a.ts", seconds: 1.2, passed: 1, ok: true, failed: [], failures: [] },
   ]);
 });
 
@@ -56,6 +60,7 @@ it("counts a file that failed outside of its tests as one failure", async () => 
     "broken.ts": { ms: 1, tests: { one: "failed", two: "failed", three: "passed" } },
   });
   expect(countsOf(found)).toEqual({ passed: 2, failed: 3 });
+  expect(found.flatMap(({ failures }) => failures)).toContain("hooks.ts\nwhy the file failed");
 });
 
 it("has no files without a report", () => {

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
+import { failureOf } from "#scripts/test/result.ts";
 
 const reportSchema = z.object({
   testResults: z.array(
@@ -10,24 +11,43 @@ const reportSchema = z.object({
       status: z.string(),
       startTime: z.number(),
       endTime: z.number().optional(),
-      assertionResults: z.array(z.object({ fullName: z.string(), status: z.string() })),
+      /** Why the file failed outside of its tests. */
+      message: z.string().default(""),
+      assertionResults: z.array(
+        z.object({ fullName: z.string(), status: z.string(), failureMessages: z.array(z.string()).default([]) }),
+      ),
     }),
   ),
 });
 
-/** A file of the run; `failed`: the full names of its failed tests, or none where the file failed outside of a test. */
-export type FileOutcome = { file: string; seconds: number; passed: number; ok: boolean; failed: string[] };
+/**
+ * A file of the run; `failed`: the full names of its failed tests, or none where the file failed outside of a test;
+ * `failures`: what failed and why, for the closing table.
+ */
+export type FileOutcome = {
+  file: string;
+  seconds: number;
+  passed: number;
+  ok: boolean;
+  failed: string[];
+  failures: string[];
+};
 
 /** Every file of a report, the slowest first; none without a report. */
 export function fileOutcomes(report: string): FileOutcome[] {
   if (!existsSync(report)) return [];
   const { testResults } = reportSchema.parse(JSON.parse(readFileSync(report, "utf8")));
-  const outcomes = testResults.map(({ name, status, startTime, endTime = startTime, assertionResults }) => {
+  const outcomes = testResults.map(({ name, status, startTime, endTime = startTime, message, assertionResults }) => {
     const namesOf = (wanted: string) =>
       assertionResults.flatMap((one) => (one.status === wanted ? [one.fullName] : []));
     const seconds = Math.round((endTime - startTime) / 100) / 10;
     const file = path.relative(process.cwd(), name);
-    return { file, seconds, passed: namesOf("passed").length, ok: status !== "failed", failed: namesOf("failed") };
+    const tests = assertionResults.flatMap(({ fullName, status, failureMessages }) =>
+      status === "failed" ? [failureOf(`${file}: ${fullName}`, failureMessages.at(-1))] : [],
+    );
+    const ok = status !== "failed";
+    const failures = ok || tests.length > 0 ? tests : [failureOf(file, message)];
+    return { file, seconds, passed: namesOf("passed").length, ok, failed: namesOf("failed"), failures };
   });
   return outcomes.sort((a, b) => b.seconds - a.seconds);
 }

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import { attempt, run } from "#scripts/lib/processes.ts";
-import { CLUSTER_RESULT_FILE } from "#scripts/test/result.ts";
+import { CLUSTER_RESULT_FILE, failureOf } from "#scripts/test/result.ts";
 import type { Outcome, Print } from "#scripts/test/step.ts";
 
 /** Seconds. Each test has a limit of its own; this one is for what brings the cluster up. */
@@ -15,6 +15,7 @@ const resultSchema = z.object({
   /** Why this machine runs no cluster. */
   skipped: z.string().optional(),
   flaky: z.array(z.string()),
+  failures: z.array(z.string()),
   hung: z.array(z.string()),
   files: z.array(z.object({ file: z.string(), seconds: z.number() })),
 });
@@ -30,7 +31,8 @@ export async function runCluster(print: Print, files: readonly string[]): Promis
   const words = ["scripts/cluster.mjs", "test", ...files];
   const problem = await attempt(() => run(process.execPath, words, { onLine: print, limit: LIMIT_S }));
   if (!existsSync(CLUSTER_RESULT_FILE)) {
-    return { passed: 0, failed: 1, note: problem?.split("\n", 1)[0] ?? "no result" };
+    const note = problem?.split("\n", 1)[0] ?? "no result";
+    return { passed: 0, failed: 1, note, failures: [failureOf("no result", problem)] };
   }
   const { hung, skipped, ...told } = resultSchema.parse(JSON.parse(await readFile(CLUSTER_RESULT_FILE, "utf8")));
   const failed = problem !== undefined && told.failed === 0 ? 1 : told.failed;

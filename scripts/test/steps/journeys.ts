@@ -4,6 +4,7 @@ import { mkdir, rm } from "node:fs/promises";
 import path from "node:path";
 import { z } from "zod";
 import { attempt, run } from "#scripts/lib/processes.ts";
+import { failureOf, noReport, withProblem } from "#scripts/test/result.ts";
 import type { FileTime, Outcome, Print } from "#scripts/test/step.ts";
 
 /** Each test has a limit of its own; this one is for the set-up, which has none. */
@@ -13,7 +14,14 @@ type Suite = z.infer<typeof suiteSchema>;
 const specSchema = z.object({
   title: z.string(),
   file: z.string(),
-  tests: z.array(z.object({ status: z.string(), results: z.array(z.object({ duration: z.number() })).default([]) })),
+  tests: z.array(
+    z.object({
+      status: z.string(),
+      results: z
+        .array(z.object({ duration: z.number(), error: z.object({ message: z.string().default("") }).optional() }))
+        .default([]),
+    }),
+  ),
 });
 const suiteSchema = z.object({
   specs: z.array(specSchema).optional(),
@@ -35,9 +43,9 @@ export async function runJourneys(root: string, out: string, print: Print, args:
       onLine: print,
     }),
   );
-  if (!existsSync(report)) return { passed: 0, failed: 1, note: problem?.split("\n", 1)[0] ?? "no report" };
+  if (!existsSync(report)) return noReport(problem);
   const outcome = journeyOutcome(suiteSchema.parse(JSON.parse(readFileSync(report, "utf8"))));
-  return { ...outcome, failed: problem !== undefined && outcome.failed === 0 ? 1 : outcome.failed };
+  return withProblem(outcome, problem);
 }
 
 /** What Playwright's report tells: counts, flaky tests, and the seconds of each file. */
@@ -52,7 +60,10 @@ export function journeyOutcome(report: Suite): Outcome {
   }
   const files: FileTime[] = [...seconds].map(([file, taken]) => ({ file: path.join("e2e", file), seconds: taken }));
   const flaky = tests.filter(({ status }) => status === "flaky").map(({ file, title }) => `${file} > ${title}`);
-  return { passed: count("expected") + flaky.length, failed: count("unexpected"), flaky, files };
+  const failures = tests
+    .filter(({ status }) => status === "unexpected")
+    .map(({ file, title, results }) => failureOf(`${file} > ${title}`, results.at(-1)?.error?.message));
+  return { passed: count("expected") + flaky.length, failed: count("unexpected"), flaky, failures, files };
 }
 
 function specsOf({ specs = [], suites = [] }: Suite): z.infer<typeof specSchema>[] {

@@ -5,6 +5,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { cacheFolder } from "#scripts/lib/cache.mjs";
 import { attempt, run } from "#scripts/lib/processes.ts";
+import { failureOf, noReport, withProblem } from "#scripts/test/result.ts";
 import type { FileTime, Outcome, Print } from "#scripts/test/step.ts";
 
 const REQUIREMENTS = "native/python/tests/requirements.txt";
@@ -51,25 +52,38 @@ export async function runPytest(root: string, out: string, print: Print, only: r
       onLine: print,
     }),
   );
-  if (!existsSync(report)) return { passed: 0, failed: 1, note: problem?.split("\n", 1)[0] ?? "no report" };
-  const { passed, failed, files } = junitOutcome(await readFile(report, "utf8"));
-  return { passed, failed: problem !== undefined && failed === 0 ? 1 : failed, files };
+  if (!existsSync(report)) return noReport(problem);
+  return withProblem(junitOutcome(await readFile(report, "utf8")), problem);
 }
 
 /** What pytest's JUnit file tells: counts, and the seconds of each test file. */
 export function junitOutcome(xml: string): Outcome & { files: FileTime[] } {
-  const number = (text: string, name: string) => Number(new RegExp(`\\b${name}="([\\d.]+)"`).exec(text)?.[1] ?? 0);
+  const text = (element: string, name: string) =>
+    (new RegExp(`\\b${name}="([^"]*)"`).exec(element)?.[1] ?? "").replaceAll(ENTITY, entity);
+  const number = (element: string, name: string) => Number(text(element, name));
   const [suite = ""] = /<testsuite [^>]*>/.exec(xml) ?? [];
   const failed = number(suite, "failures") + number(suite, "errors");
   const seconds = new Map<string, number>();
   for (const [element] of xml.matchAll(/<testcase [^>]*>/g)) {
-    const [, module = "unknown"] = /\bclassname="([^"]*)"/.exec(element) ?? [];
-    const file = module.split(".").find((part) => part.startsWith("test_")) ?? module;
+    const file = fileOf(text(element, "classname"));
     seconds.set(file, (seconds.get(file) ?? 0) + number(element, "time"));
   }
+  const broken = xml.matchAll(/(<testcase [^>]*[^/]>)\s*(<(?:failure|error)\b[^>]*>)/g);
+  const failures = [...broken].map(([, test = "", why = ""]) =>
+    failureOf(`${fileOf(text(test, "classname"))}.py: ${text(test, "name")}`, text(why, "message")),
+  );
   return {
     passed: number(suite, "tests") - failed - number(suite, "skipped"),
-    failed,
+    ...{ failed, failures },
     files: [...seconds].map(([file, taken]) => ({ file: `${file}.py`, seconds: taken })),
   };
 }
+
+const fileOf = (module: string) => module.split(".").find((part) => part.startsWith("test_")) ?? module;
+
+/** What an attribute of XML writes in place of these characters. */
+const ENTITY = /&(?:#(\d+)|lt|gt|amp|quot|apos);/g;
+const entity = (written: string, code?: string) =>
+  code === undefined
+    ? ({ "&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&apos;": "'" }[written] ?? written)
+    : String.fromCodePoint(Number(code));

@@ -26,6 +26,21 @@ async function outcomeOf(whole: string, alone = "exit 1") {
   return await runRustTests(folder, folder, () => undefined, { parallel: 1 });
 }
 
+it("a test that fails twice is told with what it printed", async () => {
+  const told = await outcomeOf(`cat << 'END'
+test a ... FAILED
+---- a stdout ----
+thread 'a' panicked at src/a.rs:1:
+left: 1
+---- b stdout ----
+of another
+failures:
+test result: FAILED. 2 passed; 1 failed;
+END
+exit 1`);
+  expect(told.failures).toEqual(["crate/it a\nthread 'a' panicked at src/a.rs:1:\nleft: 1"]);
+});
+
 const PASSES_ALONE = 'echo "test a ... ok"; echo "test result: ok. 1 passed; 0 failed;"; exit 0';
 
 it("a test that passes at its second try is named", async () => {

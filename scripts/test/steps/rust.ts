@@ -5,6 +5,7 @@ import path from "node:path";
 import { z } from "zod";
 import { cacheFolder } from "#scripts/lib/cache.mjs";
 import { attempt, run } from "#scripts/lib/processes.ts";
+import { failureOf } from "#scripts/test/result.ts";
 import type { FileTime, Outcome, Print } from "#scripts/test/step.ts";
 
 /** A compiled test program: `<crate>/<target>`, and the folder of its package, in which its tests run. */
@@ -94,12 +95,14 @@ export async function runRustTests(
   };
   await Promise.all(Array.from({ length: parallel }, worker));
 
-  const failures = outcomes.flatMap(({ program, told }) => told.failed.map((test) => ({ program, test })));
+  const failures = outcomes.flatMap(({ program, told }) =>
+    told.failed.map((test) => ({ program, test, name: `${program.name} ${test}`, why: outputOf(test, told.lines) })),
+  );
   const flaky: string[] = [];
-  for (const { program, test } of failures.length <= MOST_RERUN ? failures : []) {
-    print(`Once more, alone: ${program.name} ${test}`);
+  for (const { program, test, name } of failures.length <= MOST_RERUN ? failures : []) {
+    print(`Once more, alone: ${name}`);
     const again = await runProgram(program, ["--exact", test], environment);
-    if (again.problem === undefined && again.passed === 1) flaky.push(`${program.name} ${test}`);
+    if (again.problem === undefined && again.passed === 1) flaky.push(name);
     else for (const line of again.lines) print(line);
   }
   await keepSeconds(outcomes.map(({ program, seconds }) => ({ file: program.name, seconds })));
@@ -113,6 +116,10 @@ export async function runRustTests(
     passed: passed + flaky.length,
     failed: failures.length - flaky.length + broken.length,
     flaky,
+    failures: [
+      ...failures.flatMap(({ name, why }) => (flaky.includes(name) ? [] : [failureOf(name, why)])),
+      ...notes.map((note) => failureOf(note)),
+    ],
     ...(notes.length > 0 ? { note: notes.join("; ") } : {}),
     files: outcomes.map(({ program, seconds }) => ({ file: program.name, seconds })),
   };
@@ -148,6 +155,14 @@ async function runProgram(program: TestProgram, args: string[], env: NodeJS.Proc
   if (!first.includes("was ended after")) return { ...told, problem: first };
   const running = (await testNames(program, env)).filter((name) => !ended.has(name));
   return { ...told, problem: `ended after ${LIMIT_S} s; not finished: ${running.join(", ")}` };
+}
+
+/** What a failed test printed, from the end of its program's output. */
+function outputOf(test: string, lines: readonly string[]): string {
+  const start = lines.lastIndexOf(`---- ${test} stdout ----`);
+  const rest = start === -1 ? [] : lines.slice(start + 1);
+  const end = rest.findIndex((line) => line.startsWith("---- ") || line === "failures:");
+  return rest.slice(0, end === -1 ? undefined : end).join("\n");
 }
 
 async function testNames(program: TestProgram, env: NodeJS.ProcessEnv): Promise<string[]> {

@@ -2,6 +2,7 @@
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { attempt, run } from "#scripts/lib/processes.ts";
+import { failureOf } from "#scripts/test/result.ts";
 import { FLAKY, LIMIT_VARIABLE, STILL_RUNNING } from "#scripts/test/running-tests.ts";
 import type { Outcome, Print } from "#scripts/test/step.ts";
 import { countsOf, fileOutcomes } from "#scripts/test/vitest-report.ts";
@@ -36,8 +37,10 @@ export async function runVitest(root: string, out: string, print: Print, files: 
   const { passed, failed } = countsOf(outcomes);
   // A run that fails without a failed test failed outside of all files, and one that hangs may name no test.
   const least = problem === undefined ? 0 : Math.max(1, hung.length);
+  const failures = outcomes.flatMap((one) => one.failures);
+  if (failures.length < least) failures.push(failureOf("outside of all tests", problem));
   return {
-    ...{ passed, failed: Math.max(failed, least), flaky, files: outcomes },
+    ...{ passed, failed: Math.max(failed, least), flaky, failures, files: outcomes },
     ...(hung.length > 0 ? { note: `hung: ${hung.join(", ")}` } : {}),
   };
 }
