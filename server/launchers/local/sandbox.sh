@@ -68,6 +68,11 @@ memory_files "$shm" "$root/dev/shm"
 # Pages of 4 KiB. Messages are kernel memory; a queue holds 16 KiB. Before Linux 6.9 only root may set the limits.
 (echo "$((shm / 4096))" >"$root/proc/sys/kernel/shmall") 2>/dev/null || true
 (echo 256 >"$root/proc/sys/kernel/msgmni") 2>/dev/null || true
+# The kernel lets the user who made a namespace change its settings. Without root, that is the workspace's user.
+for name in kernel net fs; do
+  mount --bind "$root/proc/sys/$name" "$root/proc/sys/$name"
+  restrict ro "$root/proc/sys/$name"
+done
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 ln -s /proc/self/fd/0 "$root/dev/stdin"

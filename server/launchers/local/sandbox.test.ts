@@ -26,7 +26,14 @@ const isRoot = process.getuid?.() === 0;
 const LOOK =
   "id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status; ls /; test -w /usr && echo writable; test -e /dev/nvidiactl && echo nvidiactl; true";
 
-const PROGRAMS = ["sandbox.sh", "close-descriptors.py", "bind-folder.py", "own-network.py", "resolv.conf"];
+const PROGRAMS = [
+  "sandbox.sh",
+  "drop-inherited.py",
+  "forbid-calls.py",
+  "bind-folder.py",
+  "own-network.py",
+  "resolv.conf",
+];
 
 const CONNECT = `import socket
 socket.socket(socket.AF_UNIX).connect("${insideLayout.gpuds}/gpud.sock")
@@ -57,12 +64,36 @@ for number in (3, 16, 17, 30, 900):
     os.dup2(os.open("/etc/passwd", os.O_RDONLY), number)
 os.execvp(sys.argv[1], sys.argv[1:])`;
 
-type Look = { what?: string; mounts?: Mount[]; limits?: SandboxLimits; isLeaking?: boolean };
+/** Puts a key into the session keyring of the program that starts the sandbox, and becomes a command. */
+const KEEP_KEY = `import ctypes, os, platform, sys
+join, add = {"x86_64": (250, 248), "aarch64": (219, 217)}[platform.machine()]
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.syscall(join, 1, None) > 0, "a keyring of its own"
+assert libc.syscall(add, b"user", b"sluice-starter", b"secret", 6, -3) > 0, "a key"
+os.execvp(sys.argv[1], sys.argv[1:])`;
+
+/** Tries calls that know no namespace; prints the error of each. */
+const FORBIDDEN = `import ctypes, errno, platform
+libc = ctypes.CDLL(None, use_errno=True)
+socket, add, request, keyctl = {"x86_64": (41, 248, 249, 250), "aarch64": (198, 217, 218, 219)}[platform.machine()]
+def told(name, *call):
+    outcome = libc.syscall(*call)
+    print(name, "ok" if outcome >= 0 else errno.errorcode[ctypes.get_errno()])
+told("search", keyctl, 10, -3, b"user", b"sluice-starter", 0)
+told("add", add, b"user", b"own", b"x", 1, -3)
+told("request", request, b"user", b"sluice-starter", None, 0)
+told("io_uring", 425, 8, ctypes.create_string_buffer(120))
+for name, family in (("vsock", 40), ("alg", 38), ("qrtr", 42), ("packet", 17), ("unix", 1), ("inet", 2), ("inet6", 10)):
+    told(name, socket, family, 2 if family == 42 else 1, 0)
+told("vsock in a wide register", socket, ctypes.c_long(1 << 32 | 40), 1, 0)
+told("x32", ctypes.c_long(0x40000000 | 39))`;
+
+type Look = { what?: string; mounts?: Mount[]; limits?: SandboxLimits; before?: string };
 
 /** Runs the look around in a sandbox, as nobody when we are root and shall not be. */
 function look(
   mode: { asRoot: boolean; userNamespace: boolean },
-  { what = LOOK, mounts = [], limits, isLeaking = false }: Look = {},
+  { what = LOOK, mounts = [], limits, before }: Look = {},
 ): string {
   const root = mkdtempSync(path.join(folder, "root-"));
   chmodSync(root, 0o777);
@@ -84,8 +115,8 @@ function look(
     PROGRAMS.some((name) => word === path.join(import.meta.dirname, name)) ? copied(word) : word,
   );
   const asNobody = isRoot && !mode.asRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
-  const leaking = isLeaking ? ["python3", "-c", LEAK] : [];
-  const [first = program, ...rest] = [...leaking, ...asNobody, program, ...args];
+  const starter = before === undefined ? [] : ["python3", "-c", before];
+  const [first = program, ...rest] = [...asNobody, ...starter, program, ...args];
   // Root's own path may lead nobody to programs below /root.
   const env = asNobody.length > 0 ? { ...process.env, PATH: "/usr/sbin:/usr/bin:/sbin:/bin" } : process.env;
   return execFileSync(first, rest, { encoding: "utf8", timeout: 20_000, cwd: "/", env });
@@ -108,9 +139,30 @@ describe.runIf(probeSandbox().mode !== undefined)("the sandbox", () => {
 
   it.each(modes)("passes on no descriptor that the starter of Sluice left open, and no ignored signal (%o)", (mode) => {
     const what = "ls /proc/$$/fd; grep SigIgn /proc/$$/status";
-    const [descriptors, ignored] = look(mode, { what, isLeaking: true }).trim().split("SigIgn:");
+    const [descriptors, ignored] = look(mode, { what, before: LEAK }).trim().split("SigIgn:");
     expect(descriptors?.trim().split("\n")).toEqual(["0", "1", "2"]);
     expect(Number(ignored)).toBe(0);
+  });
+
+  it.each(modes)("refuses calls that lead out of its namespaces, and passes on no key (%o)", (mode) => {
+    const what = `python3 -I -S -c '${FORBIDDEN}'`;
+    const told = look(mode, { what, before: KEEP_KEY }).trim().split("\n");
+    expect(Object.fromEntries(told.map((line) => line.split(/ (?=\w+$)/)))).toEqual({
+      ...{ search: "ENOSYS", add: "ENOSYS", request: "ENOSYS", io_uring: "ENOSYS", x32: "ENOSYS" },
+      ...{ vsock: "EAFNOSUPPORT", alg: "EAFNOSUPPORT", qrtr: "EAFNOSUPPORT", packet: "EAFNOSUPPORT" },
+      ...{ "vsock in a wide register": "EAFNOSUPPORT", unix: "ok", inet: "ok", inet6: "ok" },
+    });
+  });
+
+  it.each(modes)("has a session keyring of its own (%o)", (mode) => {
+    const keys = "cat /proc/keys 2>/dev/null | grep -c sluice-starter; true";
+    expect(look(mode, { what: keys, before: KEEP_KEY }).trim()).toBe("0");
+  });
+
+  it.each(modes)("keeps the settings of its namespaces from its programs (%o)", (mode) => {
+    const what = `for name in kernel/shmall kernel/msgmni net/ipv4/tcp_rmem fs/mqueue/queues_max user/max_user_namespaces; do
+      (echo 9999 >/proc/sys/$name) 2>/dev/null && echo changed $name; done; true`;
+    expect(look(mode, { what, limits: { tasks: 64, shmBytes: 1 << 22, tmpBytes: 1 << 22 } }).trim()).toBe("");
   });
 
   it.each(modes)(

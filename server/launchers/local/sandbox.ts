@@ -13,7 +13,8 @@ import { EGRESS_PORT } from "./network.ts";
 const SCRIPT = path.join(import.meta.dirname, "sandbox.sh");
 /** Names the forwarder as the only DNS server: those of the host are out of reach. */
 const RESOLV_CONF = path.join(import.meta.dirname, "resolv.conf");
-const CLOSE_DESCRIPTORS = path.join(import.meta.dirname, "close-descriptors.py");
+const DROP_INHERITED = path.join(import.meta.dirname, "drop-inherited.py");
+const FORBID_CALLS = path.join(import.meta.dirname, "forbid-calls.py");
 
 /** How this machine lets us isolate. As root we also change to a user id of the workspace's own. */
 export type SandboxMode = { asRoot: boolean; userNamespace: boolean };
@@ -104,10 +105,12 @@ export function sandboxCommand(input: SandboxCommand): string[] {
     ...[from, to],
   ]);
   return [
-    ...[python, "-I", "-S", CLOSE_DESCRIPTORS],
+    ...[python, "-I", "-S", DROP_INHERITED],
     "unshare",
     ...user,
     ...["--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--"],
+    // As root of the new user namespace, or of the host: no other process may set a filter for programs that gain rights.
+    ...[python, "-I", "-S", FORBID_CALLS],
     ...["sh", SCRIPT, root, mode.asRoot ? String(uid) : "same", mode.userNamespace ? "yes" : "no", python],
     limits !== undefined && countsTasks(mode) ? String(limits.tasks) : "any",
     String(limits?.shmBytes ?? DEFAULT_SHM_BYTES),
