@@ -76,6 +76,26 @@ it("ends the workspace where files in memory and many programs take too much, an
   });
 }, 120_000);
 
+it("ends the program that fills a file in memory which it never maps", async () => {
+  const { run, observe } = await launch();
+  const hog = `import os, time
+time.sleep(2)
+file = os.memfd_create("held")
+for _ in range(60): os.write(file, bytes(8 << 20)); time.sleep(0.03)
+time.sleep(60)`;
+  const program = `[sys.executable, "-I", "-S", "-c", ${JSON.stringify(hog)}]`;
+  const started = await run(`import subprocess, sys
+subprocess.Popen(${program}, start_new_session=True)
+print("started")`);
+  expect(started).toBe("started");
+  const restarted = async () => {
+    const seen: Observation = await observe();
+    return seen.state === "running" ? seen.restarted : seen;
+  };
+  await expect.poll(restarted, { timeout: 20_000, interval: 100 }).toMatchObject({ cause: "program" });
+  expect(await run("print(6 * 7)")).toBe("42");
+}, 120_000);
+
 it("keeps the log of a program that prints without end within its limit", async () => {
   const { id, run } = await launch();
   const before = (await launcher.logs(id, 10)).length;

@@ -7,6 +7,7 @@ import type { Logger } from "#server/log.ts";
 import { type Decision, decide, ENDED_PROCESSES_WINDOW_MS, enforcedFrom } from "./limit-decision.ts";
 import { recordOf, writeLimitRecord } from "./limit-record.ts";
 import type { Limits } from "./limits.ts";
+import { NO_MEMORY_FILES, type OpenMemoryFiles, openMemoryFiles, sharedMemoryBytes } from "./open-memory-files.ts";
 import { chargedBytes, type Process, readProcessTable, treeOf } from "./process-table.ts";
 import { isAlive, type ProcessStart, signalProcess } from "./processes.ts";
 import {
@@ -23,6 +24,8 @@ const NEAR_LOOK_MS = 250;
 const NEAR = 0.8;
 /** Interval of exact measurements: programs that share pages stay above the limit by the cheap sum. */
 const EXACT_EVERY_MS = 5_000;
+/** Growth of the machine's shared memory after which the descriptors of all workspaces are read. */
+const UNSEEN_BYTES = 32 * 1024 ** 2;
 
 /** A running workspace as the watch needs it. */
 export type Watched = {
@@ -45,6 +48,9 @@ export class LimitWatch {
   readonly #spare = new Map<string, Spare>();
   readonly #ended = new Map<string, number[]>();
   readonly #stopped = new AbortController();
+  readonly #memoryFiles = new Map<string, OpenMemoryFiles>();
+  /** The machine's shared memory when descriptors were last read, or less. */
+  #sharedBytes = 0;
   #isNear = false;
   readonly #done: Promise<void>;
 
@@ -74,19 +80,38 @@ export class LimitWatch {
     this.#forgetOthers(watched);
     if (watched.length === 0) return;
     const table = readProcessTable();
+    const isDue = this.#hasUnseenMemory();
     for (const one of watched) {
       const tree = treeOf(table, one.first);
       if (tree.length === 0) continue;
-      await this.#check(one, tree).catch((error: unknown) =>
+      await this.#check(one, tree, isDue).catch((error: unknown) =>
         this.#log.warn({ err: error, workspaceId: one.id }, "limits of a workspace could not be checked"),
       );
     }
   }
 
-  async #check(one: Watched, tree: Process[]): Promise<void> {
+  /** Whether so much shared memory is new that an unnamed file may hold it. */
+  #hasUnseenMemory(): boolean {
+    const bytes = sharedMemoryBytes();
+    const isDue = bytes - this.#sharedBytes > UNSEEN_BYTES;
+    if (isDue || bytes < this.#sharedBytes) this.#sharedBytes = bytes;
+    return isDue;
+  }
+
+  /** The files in memory without a name that a workspace holds. One that holds none is asked only when it is due. */
+  async #memoryFilesOf({ id }: Watched, tree: Process[], isDue: boolean): Promise<OpenMemoryFiles> {
+    const known = this.#memoryFiles.get(id) ?? NO_MEMORY_FILES;
+    if (!isDue && known.bytes === 0) return known;
+    const found = await openMemoryFiles(tree);
+    this.#memoryFiles.set(id, found);
+    return found;
+  }
+
+  async #check(one: Watched, tree: Process[], isDue: boolean): Promise<void> {
     const { limits } = one;
     const tasks = tree.reduce((sum, each) => sum + each.threads, 0);
-    const fileBytes = bytesInMemoryFiles(one.first.pid, one.memoryFileSystems);
+    const unnamed = await this.#memoryFilesOf(one, tree, isDue);
+    const fileBytes = bytesInMemoryFiles(one.first.pid, one.memoryFileSystems) + unnamed.bytes;
     const cheapBytes = fileBytes + tree.reduce((sum, each) => sum + chargedBytes(each.pid), 0);
     if (cheapBytes > NEAR * limits.memoryBytes || tasks > NEAR * limits.tasks) this.#isNear = true;
     const now = performance.now();
@@ -103,7 +128,10 @@ export class LimitWatch {
     const essential = essentialOf(tree, one.isolated);
     const programs = exact
       .filter(({ pid }) => !essential.has(pid))
-      .map(({ pid, anonymousBytes, sharedBytes }) => ({ pid, memoryBytes: anonymousBytes + sharedBytes }));
+      .map(({ pid, anonymousBytes, sharedBytes }) => ({
+        pid,
+        memoryBytes: anonymousBytes + Math.max(sharedBytes, unnamed.byPid.get(pid) ?? 0),
+      }));
     await this.#carryOut(one, tree, decide({ ...measured, memoryBytes, programs }));
   }
 
@@ -131,7 +159,8 @@ export class LimitWatch {
 
   #forgetOthers(watched: readonly Watched[]): void {
     const ids = new Set(watched.map(({ id }) => id));
-    for (const kept of [this.#spare, this.#ended]) for (const id of kept.keys()) if (!ids.has(id)) kept.delete(id);
+    for (const kept of [this.#spare, this.#ended, this.#memoryFiles])
+      for (const id of kept.keys()) if (!ids.has(id)) kept.delete(id);
   }
 }
 
