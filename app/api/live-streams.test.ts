@@ -76,6 +76,28 @@ it("queues live events from the call on, and ends them with the signal", async (
   expect(seen).toHaveLength(1);
 });
 
+it("tells a reader who stays away that anything may have changed, and keeps few events for it", async () => {
+  await live().ready();
+  const leaving = new AbortController();
+  let heard = 0;
+  const as = (event: Signal) => {
+    heard += 1;
+    return event;
+  };
+  const events = liveEvents(["pool"], leaving.signal, { as });
+  await Promise.all(Array.from({ length: 1_100 }, async (_, n) => await notify(test.db, "pool", `gsv-away-${n}`)));
+  await notify(test.db, "pool", "gsv-last");
+  await expect.poll(() => heard).toBeGreaterThan(1_101);
+  const ids: (string | null | undefined)[] = [];
+  for await (const event of events) {
+    ids.push(event?.id);
+    if (event?.id === "gsv-last") break;
+  }
+  expect(ids[0]).toBeNull();
+  expect(ids.length).toBeLessThan(110);
+  leaving.abort();
+});
+
 it("refuses a person's 51st stream with 429, and opens one again once another is closed", async () => {
   for (const stream of streams) stream.close();
   const cookie = world.member.cookie;

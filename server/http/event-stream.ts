@@ -5,7 +5,11 @@ export type StreamEvent = { id?: string; event?: string; data: unknown };
 /** Below the idle time-outs of usual reverse proxies. */
 const HEARTBEAT_MS = 15_000;
 
-/** Sends what the source yields until it ends, the signal aborts or the browser goes away; then the source's `return` and `onEnd` are called. */
+/**
+ * Sends what the source yields until it ends, the signal aborts or the browser goes away; then the source's `return` and
+ * `onEnd` are called. The source is asked for its next event once the reader has taken the one before, so a reader that
+ * takes nothing costs one event, and keeps its place among the streams.
+ */
 export function eventStream(
   source: AsyncIterable<StreamEvent>,
   signal: AbortSignal,
@@ -15,6 +19,7 @@ export function eventStream(
   const encoder = new TextEncoder();
   let heartbeat: NodeJS.Timeout | undefined;
   let ended = false;
+  let first: Promise<IteratorResult<StreamEvent>> | undefined;
   const end = () => {
     if (ended) return;
     ended = true;
@@ -27,7 +32,9 @@ export function eventStream(
       const send = (text: string) => {
         if (!ended) controller.enqueue(encoder.encode(text));
       };
-      heartbeat = setInterval(() => send(": alive\n\n"), HEARTBEAT_MS);
+      heartbeat = setInterval(() => {
+        if ((controller.desiredSize ?? 0) > 0) send(": alive\n\n");
+      }, HEARTBEAT_MS);
       heartbeat.unref();
       const abort = () => {
         if (ended) return;
@@ -37,20 +44,24 @@ export function eventStream(
       if (signal.aborted) return abort();
       signal.addEventListener("abort", abort);
       // The source subscribes before the reader learns that the stream is open. The headers leave with the first bytes.
-      const first = iterator.next();
+      first = iterator.next();
+      // Its failure is told when the reader asks.
+      first.catch(() => undefined);
       send(": open\n\n");
-      void (async () => {
-        try {
-          for (let next = await first; next.done !== true && !ended; next = await iterator.next()) {
-            send(format(next.value));
-          }
-          if (!ended) controller.close();
-        } catch (error) {
-          if (!ended) controller.error(error);
-        } finally {
-          end();
-        }
-      })();
+    },
+    async pull(controller) {
+      try {
+        const next = await (first ?? iterator.next());
+        first = undefined;
+        if (ended) return;
+        if (next.done !== true) return controller.enqueue(encoder.encode(format(next.value)));
+        end();
+        controller.close();
+      } catch (error) {
+        if (ended) return;
+        end();
+        controller.error(error);
+      }
     },
     cancel: end,
   });

@@ -6,6 +6,9 @@ import { subscribe } from "#server/live.ts";
 /** What is heard of a topic, whether somebody told of it or the portal has found it. */
 export type Signal = LiveEvent | { topic: FoundTopic; id: string | null };
 
+/** Events that wait for a reader. Beyond, it is told once for each topic that anything may have changed. */
+const MOST_WAITING = 1_000;
+
 type Options = {
   /** Wakes the reader with `undefined` although nothing was heard. */
   everyMs?: number;
@@ -19,7 +22,7 @@ type Options = {
 
 /**
  * Live events as an iterable, from this call on. Events that arrive while the reader is busy are queued, each topic and
- * id at most once. Ends when `signal` aborts; a reader that stops earlier calls `return`.
+ * id at most once, and `MOST_WAITING` in all. Ends when `signal` aborts; a reader that stops earlier calls `return`.
  */
 export function liveEvents(
   topics: readonly Signal["topic"][],
@@ -40,6 +43,11 @@ export function liveEvents(
   const hear = (heard: Signal) => {
     const event = options.as === undefined ? heard : options.as(heard);
     if (event === undefined) return;
+    if (waiting.size >= MOST_WAITING && event.id !== null) {
+      waiting.clear();
+      for (const topic of topics) hear({ topic, id: null });
+      return;
+    }
     waiting.set(`${event.topic} ${event.id}`, event);
     wake();
   };

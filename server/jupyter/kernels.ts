@@ -4,10 +4,14 @@ import { type JupyterServer, onlookerSettings } from "./server-settings.ts";
 
 const TIMEOUT_MS = 5_000;
 
+/** Kernels that are listed, and characters of a path: a hostile server names any number, all with one long path. */
+const MOST_KERNELS = 200;
+const LONGEST_PATH = 1_024;
+
 const kernelModels = z.array(
   z.object({
-    id: z.string(),
-    name: z.string(),
+    id: z.string().max(100),
+    name: z.string().transform((name) => name.slice(0, 100)),
     execution_state: z.string().optional(),
     last_activity: z.string().optional(),
     connections: z.number().optional(),
@@ -15,12 +19,16 @@ const kernelModels = z.array(
 );
 export type RunningKernel = z.infer<typeof kernelModels>[number] & { path: string | null };
 
-/** Every kernel of a server, with the notebook or console that it runs for. */
+/** The kernels of a server, with the notebook or console that each runs for; at most `MOST_KERNELS`. */
 export async function listKernels(server: JupyterServer): Promise<RunningKernel[]> {
   const settings = onlookerSettings(server, TIMEOUT_MS);
   const [kernels, sessions] = await Promise.all([KernelAPI.listRunning(settings), SessionAPI.listRunning(settings)]);
   const paths = new Map(sessions.map((session) => [session.kernel?.id, session.path]));
-  return kernelModels.parse(kernels).map((kernel) => ({ ...kernel, path: paths.get(kernel.id) ?? null }));
+  const each = new Map(kernelModels.parse(kernels.slice(0, MOST_KERNELS)).map((kernel) => [kernel.id, kernel]));
+  return [...each.values()].map((kernel) => ({
+    ...kernel,
+    path: paths.get(kernel.id)?.slice(0, LONGEST_PATH) ?? null,
+  }));
 }
 
 /** Stops what a kernel computes; its variables stay. */

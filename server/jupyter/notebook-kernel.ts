@@ -5,7 +5,7 @@ import { type JupyterServer, onlookerSettings, serverSettings } from "./server-s
 
 const START_TIMEOUT_MS = 30_000;
 /** Characters of output that one run gives: more than a page shows. */
-const MOST_OUTPUT = 16 << 20;
+const MOST_OUTPUT = 4 << 20;
 /** Characters that each output counts besides its text: empty outputs take memory too. */
 const OUTPUT_COUNTS = 256;
 
@@ -53,8 +53,9 @@ export async function* runInKernel(
       if (output === undefined || size > MOST_OUTPUT) return;
       size += OUTPUT_COUNTS;
       size += "png" in output ? output.png.length : "text" in output ? output.text.length : 0;
-      queue.push(output);
-      if (size > MOST_OUTPUT) fail("There is more output than is shown here; the code runs on.");
+      // Not what exceeds the limit: one message may be larger than all output that is shown.
+      if (size <= MOST_OUTPUT) queue.push(output);
+      else fail("There is more output than is shown here; the code runs on.");
     };
     future.done.then((reply) => queue.push({ kind: "done", ok: reply.content.status === "ok" }), end);
     for (;;) {

@@ -51,6 +51,24 @@ it("ends a WebSocket whose message is larger than 16 MiB, and takes none compres
   expect(socket.extensions).toBe("");
 });
 
+it("lists few kernels of a server that names very many, all with one long path", async () => {
+  const id = "0".repeat(36);
+  const path = "p".repeat(3 << 20);
+  http.removeAllListeners("request").on("request", ({ url }, answer) => {
+    const kernels = Array.from({ length: 5_000 }, (_, n) => ({
+      id: n < 100 ? id : `${id.slice(4)}${1000 + n}`,
+      name: "p",
+    }));
+    answer.setHeader("content-type", "application/json");
+    const session = { id: "s", path, name: "", type: "notebook", kernel: { id, name: "p" } };
+    answer.end(JSON.stringify(url?.startsWith("/api/sessions") ? [session] : kernels));
+  });
+  const listed = await listKernels(server);
+  expect(listed.length).toBeLessThanOrEqual(200);
+  expect(listed.filter((kernel) => kernel.id === id)).toHaveLength(1);
+  expect(JSON.stringify(listed).length).toBeLessThan(100_000);
+});
+
 /** One binary message of 8 MiB that claims a million parts, each as long as the message. */
 function overlapping(): Buffer {
   const message = Buffer.alloc(8 << 20);
