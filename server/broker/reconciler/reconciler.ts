@@ -117,7 +117,7 @@ class Loop {
           for (const work of this.#running.values()) if (work.starting) work.abort.abort();
           return;
         }
-        await recordBuilds(this.#db, env().SLUICE_STATE_DIR);
+        await recordBuilds(this.#db, env().SLUICE_STATE_DIR, this.#log);
         for (const id of await openWorkspaces(this.#db, new Date())) await this.#look(id);
         if (performance.now() - this.#lookedForOrphans >= ORPHANS_MS) {
           this.#lookedForOrphans = performance.now();

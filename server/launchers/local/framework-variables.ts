@@ -3,9 +3,10 @@
  * workspace. The settings and their reasons stand in the `sluice_gpu` package (`frameworks/<name>.json`); its start-up
  * hook sets the same, and what depends on the process, in any other Jupyter.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import path from "node:path";
 import { z } from "zod";
+import { readBeginning } from "./read-beginning.ts";
 
 const settingsSchema = z.strictObject({
   variables: z.array(
@@ -43,14 +44,28 @@ export function frameworkVariables(settings: FrameworkSettings[], facts: Framewo
 }
 type Place = keyof FrameworkFacts["places"];
 
-/** The settings of the package in this folder; none when it has none. */
-export function readFrameworkSettings(packageFolder: string): FrameworkSettings[] {
+/** Files of settings that are read, and bytes of each. Ours have a few kilobytes. */
+const MOST_FILES = 32;
+const MOST_BYTES = 64 * 1024;
+
+/**
+ * The settings of the package in this folder; none when it has none. Another package of a proposed environment may have
+ * put files there: one that is no settings is left out.
+ */
+export async function readFrameworkSettings(packageFolder: string): Promise<FrameworkSettings[]> {
   const folder = path.join(packageFolder, "frameworks");
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((file) => file.endsWith(".json"))
-    .sort()
-    .map((file) => settingsSchema.parse(JSON.parse(readFileSync(path.join(folder, file), "utf8"))));
+  const found = await readdir(folder).catch(() => []);
+  const files = found.filter((file) => file.endsWith(".json")).sort();
+  const read = async (file: string) => settingsOf(await readBeginning(path.join(folder, file), MOST_BYTES));
+  return (await Promise.all(files.slice(0, MOST_FILES).map(read))).filter((settings) => settings !== undefined);
+}
+
+function settingsOf(text: string | undefined): FrameworkSettings | undefined {
+  try {
+    return settingsSchema.parse(JSON.parse(text ?? ""));
+  } catch {
+    return undefined;
+  }
 }
 
 /** What is true of a workspace on this GPU type with these libraries. */

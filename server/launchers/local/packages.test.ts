@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, open, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -59,5 +60,16 @@ describe("packages of a hostile proposal", () => {
     await symlink(path.join(site, "elsewhere"), await at("linked"));
     expect(spawnSync("mkfifo", [await at("pipe")]).status).toBe(0);
     expect(await packagesIn(site)).toEqual([{ name: "large", version: "1", licence: "MIT", spdx: false }]);
+  });
+
+  it("are read in bounded number", { timeout: 30_000 }, async () => {
+    const site = await mkdtemp(path.join(tmpdir(), "sluice-site-"));
+    folders.push(site);
+    for (let n = 0; n < 5_050; n++) {
+      const info = path.join(site, `p${n}-1.dist-info`);
+      mkdirSync(info);
+      writeFileSync(path.join(info, "METADATA"), `Name: p${n}\nVersion: 1\n`);
+    }
+    expect(await packagesIn(site)).toHaveLength(5_000);
   });
 });

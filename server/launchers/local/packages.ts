@@ -21,13 +21,16 @@ export async function readPackages(stateDir: string, name: string, hash: string)
 
 /** What is read of a package's metadata: its headers come first, its description may have any length. */
 const MOST_METADATA_BYTES = 1024 * 1024;
+/** Packages of one folder that are read. The largest environments have some hundreds; a hostile one has any number. */
+const MOST_PACKAGES = 5_000;
 
 /** The packages of one `site-packages`. */
 export async function packagesIn(site: string): Promise<Described[]> {
   const packages: Described[] = [];
   const found = await readdir(site, { withFileTypes: true }).catch(() => []);
   // Not through links, which may lead out of the build.
-  for (const folder of found.filter((each) => each.isDirectory() && each.name.endsWith(".dist-info"))) {
+  const folders = found.filter((each) => each.isDirectory() && each.name.endsWith(".dist-info"));
+  for (const folder of folders.slice(0, MOST_PACKAGES)) {
     const metadata = await readBeginning(path.join(site, folder.name, "METADATA"), MOST_METADATA_BYTES);
     const described = metadata === undefined ? undefined : read(metadata.replaceAll("\0", ""));
     if (described !== undefined) packages.push(described);

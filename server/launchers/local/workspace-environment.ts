@@ -37,17 +37,17 @@ export function startEnvironment(variables: Readonly<Record<string, string>>): R
   return { PATH: SYSTEM_PATH, LANG: "C.UTF-8", ...Object.fromEntries<string>(prefixed) };
 }
 
-export function workspaceEnvironment(
+export async function workspaceEnvironment(
   spec: WorkspaceSpec,
   layout: Layout,
   environment: BuiltEnvironment,
   network: "own" | "host",
-): Record<string, string> {
+): Promise<Record<string, string>> {
   const names = network === "own" ? PASSED_ON : [...PASSED_ON, ...PROXIES];
   const passedOn = Object.fromEntries(names.map((name) => [name, process.env[name]]));
   const sluice = `lib/python${environment.pythonVersion}/site-packages/sluice_gpu`;
   const libraries = path.join(environment.path, sluice, "lib");
-  const frameworks = frameworkVariables(readFrameworkSettings(path.join(environment.path, sluice)), {
+  const frameworks = frameworkVariables(await readFrameworkSettings(path.join(environment.path, sluice)), {
     conditions: frameworkConditions(spec.gpuType, existsSync(libraries) ? readdirSync(libraries) : []),
     places: { libraries: `${layout.environment}/${sluice}/lib`, tools: `${layout.environment}/${sluice}/tools` },
   });
