@@ -30,7 +30,12 @@ const common = {
   // A test that passes only at its second try is named at the end of the run.
   retry: 1,
   // Tests run many workspaces that do little; the limits have tests of their own.
-  env: { SLUICE_LOG_LEVEL: "silent", SLUICE_RUNNING_WORKSPACES: "1000", SLUICE_LOCAL_MEMORY_GIB: "1000" },
+  env: {
+    SLUICE_LOG_LEVEL: "silent",
+    SLUICE_RUNNING_WORKSPACES: "1000",
+    SLUICE_LOCAL_MEMORY_GIB: "1000",
+    SLUICE_LEASE_REQUESTS_PER_MINUTE: "100000",
+  },
   alias: { "@node-rs/argon2": path.resolve("server/auth/testing-argon2.ts") },
 };
 

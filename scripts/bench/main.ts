@@ -30,6 +30,8 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+// Benchmarks ask as fast as the broker answers.
+process.env.SLUICE_LEASE_REQUESTS_PER_MINUTE ??= "1000000";
 for (const name of names) {
   const benchmark = (await import(path.join(folder, `${name}.ts`))) as Benchmark;
   const { metrics } = await benchmark.run({ json: values.json });

@@ -6,7 +6,7 @@ import path from "node:path";
 import { eq } from "drizzle-orm";
 import { decodeJwt, decodeProtectedHeader, importJWK, jwtVerify } from "jose";
 import pino from "pino";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { systemContext } from "#server/context.ts";
 import { deviceProfile } from "#server/contracts/control.ts";
 import type {
@@ -31,6 +31,7 @@ import {
   workspaces,
 } from "#server/db/schema/index.ts";
 import { createTestDatabase, resetTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { resetEnv } from "#server/env.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
 import { closeLost } from "#server/services/gpu-server/lose.ts";
@@ -428,6 +429,32 @@ describe("every address", () => {
     expect(await knock("GET // HTTP/1.1\r\nHost: broker\r\n\r\n")).toContain("The address is not well-formed.");
     for (let i = 0; i < 20; i++) await knock(`GET /x HTTP/1.1\r\n${upgrade}`, true);
     expect((await fetch(`${url()}/healthz`)).status).toBe(200);
+  });
+
+  test("refuses a program that asks for a GPU in a loop, and no other workspace", async () => {
+    const before = process.env.SLUICE_LEASE_REQUESTS_PER_MINUTE;
+    const limit = (perMinute: string | undefined) => {
+      process.env.SLUICE_LEASE_REQUESTS_PER_MINUTE = perMinute;
+      resetEnv();
+    };
+    limit("3");
+    onTestFinished(() => limit(before));
+    const [looping, other] = [
+      await makeWorkspace(database.db, team, "Ada"),
+      await makeWorkspace(database.db, team, "Eve"),
+    ];
+    const post = async (who: TestWorkspace) =>
+      await fetch(`${url()}/v1/lease-requests`, {
+        ...{ method: "POST", headers: { authorization: `Bearer ${who.credential}` } },
+        body: JSON.stringify({ requestId: randomUUID(), amount: "0.0" }),
+      });
+    const answers = [];
+    for (let asked = 0; asked < 5; asked++) answers.push(await post(looping));
+    expect(answers.map(({ status }) => status === 429)).toEqual([false, false, false, true, true]);
+    const last = answers.at(-1);
+    expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await last?.text()).toContain("may ask for a GPU 3 times a minute");
+    expect((await post(other)).status).not.toBe(429);
   });
 
   test.each(["a\u0000b", "a\ud800b"])("refuses a text that no table could hold (%j)", async (requestId) => {

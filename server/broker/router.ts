@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { anonymous, type Principal } from "#server/auth/principal.ts";
 import { principalFromCredential } from "#server/auth/principal-from-credential.ts";
+import { retryAfterSeconds } from "#server/auth/token-limit.ts";
 import type { Context } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { errorBody, httpStatus, SluiceError, toSluiceError } from "#server/errors.ts";
@@ -96,11 +97,17 @@ async function answer(
     status = httpStatus(known.code);
     const level = known.code === "internal" && !(left.signal.aborted && isAbort(error)) ? "error" : "debug";
     options.log[level]({ err: error, traceId, path: found?.route.path }, "request failed");
-    send(response, status, traceId, errorBody(known), known.code === "unavailable" ? { "retry-after": "2" } : {});
+    send(response, status, traceId, errorBody(known), againOf(known));
   }
   if (left.signal.aborted) status = CLIENT_LEFT;
   const seconds = (performance.now() - started) / 1000;
   options.onDone?.({ route: found?.route.path ?? "none", method: request.method ?? "", status, seconds });
+}
+
+/** When to ask again, where that helps. */
+function againOf(error: SluiceError): Record<string, string> {
+  if (error.code === "unavailable") return { "retry-after": "2" };
+  return error.code === "too-many" ? { "retry-after": String(retryAfterSeconds(error)) } : {};
 }
 
 /** Whether an error says only that the client has left: by the call's signal, or by the body that ends early. */

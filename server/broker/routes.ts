@@ -1,10 +1,13 @@
 /** What the broker answers over HTTP. Rules live in the services; this maps addresses to them. */
+import type { Principal } from "#server/auth/principal.ts";
 import type { ProcessHealth } from "#server/contracts/health.ts";
 import { extendLeaseInput, openSessionInput } from "#server/contracts/lease.ts";
 import { answersSoon } from "#server/db/answers-soon.ts";
+import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { parse } from "#server/parse.ts";
+import { RateLimit } from "#server/rate-limit.ts";
 import { join } from "#server/services/gpu-server/join.ts";
 import { awaitNotice } from "#server/services/lease/await-notice.ts";
 import { cancel } from "#server/services/lease/cancel.ts";
@@ -37,6 +40,18 @@ export type RouteOptions = {
   launchers: ReadonlyMap<string, Launcher>;
 };
 
+const leaseRequests = new RateLimit();
+
+/** Counts a request for a GPU, which leaves rows that nobody deletes; throws `too-many` for a program in a loop. */
+function limitLeaseRequests(principal: Principal): void {
+  if (principal.kind !== "workspace") return;
+  const limit = env().SLUICE_LEASE_REQUESTS_PER_MINUTE;
+  const seconds = leaseRequests.take(principal.workspaceId, limit);
+  if (seconds === undefined) return;
+  const words = `A workspace may ask for a GPU ${limit} times a minute, and this one has. Try again in ${seconds} s, or ask once and wait in the queue.`;
+  throw new SluiceError("too-many", words, { retryAfterSeconds: seconds });
+}
+
 /** For workspaces and GPU servers. */
 export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions): Route[] {
   return [
@@ -45,6 +60,7 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       path: "/v1/lease-requests",
       auth: "workspace",
       handle: async (ctx, { body }) => {
+        limitLeaseRequests(ctx.principal);
         const answer = await request(ctx, body as Parameters<typeof request>[1]);
         metrics.decided(answer.state);
         return answer;
