@@ -103,14 +103,9 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             let library = arguments.next().unwrap_or_else(|| NVML.to_owned());
             return Ok(Invocation::Meter { library, uuids: arguments.collect() });
         }
-        Some("join") => {
-            arguments.next();
-            broker = arguments.next_if(|argument| !argument.starts_with('-'));
-            joining = true;
-        }
         _ => {}
     }
-    let devices = arguments.next_if(|argument| argument == "devices").is_some();
+    let mut devices = false;
     let mut token = None;
     let mut account = None;
     let mut state = None;
@@ -139,6 +134,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         };
         let mut value = || inline.clone().or_else(|| arguments.next()).ok_or(format!("{flag} needs a value"));
         match flag.as_str() {
+            "join" if !joining && !devices => joining = true,
+            "devices" if !joining && !devices => devices = true,
             "--help" | "-h" => return Ok(Invocation::Help),
             "--version" | "-V" => return Ok(Invocation::Version),
             "--broker" => broker = Some(value()?),
@@ -170,6 +167,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
                 let (kid, key) = text.split_once('=').ok_or("--trust-key: use KID=KEY")?;
                 trusted_keys.insert(kid.to_owned(), read_key(key)?);
             }
+            // The broker's URL, before or after options.
+            address if joining && broker.is_none() && !address.starts_with('-') => broker = Some(address.to_owned()),
             _ => return Err(format!("{flag}: not known; gpud --help lists what is")),
         }
     }
@@ -270,6 +269,23 @@ mod tests {
         };
         assert_eq!((config.broker.as_deref(), token.as_deref()), (Some("http://b:1"), Some("slj_x")));
         assert_eq!((config.name.as_str(), &config.backend), ("two", &Some(BackendChoice::Null { recording: None })));
+    }
+
+    #[test]
+    fn options_may_come_before_the_command_and_its_address() {
+        for line in [
+            "join http://b:1 --token slj_x --state /s",
+            "--state /s join http://b:1 --token slj_x",
+            "--token slj_x join --state /s http://b:1",
+        ] {
+            let Ok(Invocation::Run { config, token }) = parsed(line) else { panic!("{line}: not read") };
+            assert_eq!((config.broker.as_deref(), token.as_deref()), (Some("http://b:1"), Some("slj_x")), "{line}");
+            assert_eq!(config.state, PathBuf::from("/s"), "{line}");
+        }
+        assert!(
+            matches!(parsed("--soft-devices 2 devices"), Ok(Invocation::Devices { config }) if config.soft_devices == 2)
+        );
+        assert!(parsed("join http://b:1 http://c:1 --token x").expect_err("two").contains("http://c:1: not known"));
     }
 
     #[test]

@@ -19,6 +19,18 @@ pub const SLOTS: usize = 128;
 /// A client that is away for this long has probably ended. Its lease counts its memory as free for other processes, and
 /// its session ends when another process needs that memory. Clients try again four times a second.
 pub const GONE_TIME: Duration = Duration::from_secs(3);
+/// The same where the other end closed the connection while another client of the lease stayed connected: the clients of a
+/// lease are on one host, so one that lived would be back.
+pub const CLOSED_GONE_TIME: Duration = Duration::from_millis(750);
+
+/// How a client that is away lost its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Away {
+    /// Nothing came any more, as when the network fails.
+    Silent,
+    /// The other end closed it, as the system does for a process that has ended.
+    Closed,
+}
 
 /// Bytes of the host's memory that every lease may take for its clients.
 pub const HOST_BYTES: u64 = 512 << 20;
@@ -33,6 +45,10 @@ struct Slot {
     client: AtomicU64,
     /// When the client's connection was lost, in milliseconds of the monotonic clock; 0 while it is connected.
     away_since: AtomicU64,
+    /// Whether the other end closed it ([`Away::Closed`]).
+    was_closed: AtomicU64,
+    /// Since when the client is connected, on the same clock; 0 while it is not.
+    present_since: AtomicU64,
     /// Bytes charged: allocations and idle credit.
     charged: AtomicU64,
     /// Bytes allocated.
@@ -346,33 +362,54 @@ impl Ledger {
         if let Some(slot) = self.page().slots.get(slot) {
             slot.client.store(pid.into(), Ordering::Release);
         }
+        self.set_present(slot);
     }
 
-    /// States whether the slot's client is away: its connection was lost, and it may come back.
-    pub fn set_away(&self, slot: usize, is_away: bool) {
+    /// States that the slot's client is connected.
+    pub fn set_present(&self, slot: usize) {
         if let Some(slot) = self.page().slots.get(slot) {
-            // The clock may begin with the host.
-            slot.away_since.store(if is_away { milliseconds().max(1) } else { 0 }, Ordering::Release);
+            slot.away_since.store(0, Ordering::Release);
+            slot.present_since.store(now(), Ordering::Release);
         }
     }
 
-    /// The processes of the clients that have said theirs, and what each has used; without clients that are gone
-    /// ([`GONE_TIME`]).
+    /// States that the slot's client is away: its connection was lost, and it may come back.
+    pub fn set_away(&self, slot: usize, how: Away) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.present_since.store(0, Ordering::Release);
+            slot.was_closed.store((how == Away::Closed).into(), Ordering::Release);
+            slot.away_since.store(now(), Ordering::Release);
+        }
+    }
+
+    /// Whether the slot's client is away for so long that it has probably ended ([`GONE_TIME`], [`CLOSED_GONE_TIME`]).
+    pub fn is_gone(&self, slot: usize) -> bool {
+        let (now, served_since) = (now(), self.served_since());
+        self.page().slots.get(slot).is_some_and(|slot| slot.is_gone(now, served_since))
+    }
+
+    /// Since when one of the clients has been connected without a break; `None`: none is.
+    fn served_since(&self) -> Option<u64> {
+        let since = self.page().slots.iter().map(|slot| slot.present_since.load(Ordering::Acquire));
+        since.filter(|since| *since != 0).min()
+    }
+
+    /// The processes of the clients that have said theirs, and what each has used; without clients that are gone.
     pub fn clients(&self) -> impl Iterator<Item = (u32, Totals)> {
         let client = |slot: &Slot| (slot.client.load(Ordering::Acquire) as u32, slot.totals());
         self.present().map(client).filter(|(pid, _)| *pid != 0)
     }
 
-    /// Bytes of the device that a program sees as taken. The memory of a client that is gone ([`GONE_TIME`]) is not among
-    /// them: its session still holds the memory, and gives it up when another process asks for it.
+    /// Bytes of the device that a program sees as taken. The memory of a client that is gone is not among them: its session
+    /// still holds the memory, and gives it up when another process asks for it.
     pub fn taken_by_present(&self) -> u64 {
         self.present().map(Slot::totals).fold(Totals::default(), Totals::plus).taken()
     }
 
     /// Slots, without those of clients that are gone.
     fn present(&self) -> impl Iterator<Item = &Slot> {
-        let now = milliseconds();
-        self.page().slots.iter().filter(move |slot| !slot.is_gone(now))
+        let (now, served_since) = (now(), self.served_since());
+        self.page().slots.iter().filter(move |slot| !slot.is_gone(now, served_since))
     }
 
     /// What all slots have used.
@@ -389,6 +426,8 @@ impl Ledger {
             for field in [
                 &slot.client,
                 &slot.away_since,
+                &slot.was_closed,
+                &slot.present_since,
                 &slot.charged,
                 &slot.memory,
                 &slot.backing,
@@ -421,19 +460,27 @@ impl Page {
     }
 }
 
-/// Milliseconds of the monotonic clock, which is the same for all processes of a host.
-fn milliseconds() -> u64 {
+/// Milliseconds of the monotonic clock, which is the same for all processes of a host; never 0.
+fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a live local.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+    // The clock may begin with the host.
+    (time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000).max(1)
 }
 
 impl Slot {
-    /// Whether the slot's client has been away for [`GONE_TIME`] at this moment of the monotonic clock.
-    fn is_gone(&self, now: u64) -> bool {
+    /// Whether the slot's client is gone at this moment; `served_since`: since when another of the lease is connected.
+    fn is_gone(&self, now: u64, served_since: Option<u64>) -> bool {
         let since = self.away_since.load(Ordering::Acquire);
-        since != 0 && now.saturating_sub(since) >= GONE_TIME.as_millis() as u64
+        let has_passed = |since: u64, time: Duration| now.saturating_sub(since) >= time.as_millis() as u64;
+        if since == 0 {
+            return false;
+        }
+        let was_closed = self.was_closed.load(Ordering::Acquire) != 0;
+        let could_be_back = was_closed.then_some(served_since).flatten();
+        has_passed(since, GONE_TIME)
+            || could_be_back.is_some_and(|served| has_passed(since.max(served), CLOSED_GONE_TIME))
     }
 
     /// Bytes that count against the lease's limit.
@@ -556,19 +603,39 @@ mod tests {
             ledger.set_client(slot, client);
         }
         let seen = || (ledger.taken_by_present(), ledger.clients().map(|(pid, _)| pid).collect::<Vec<_>>());
-        let away_for = |time: u64| ledger.page().slots[0].away_since.store(milliseconds() - time, Ordering::Release);
-        ledger.set_away(0, true);
+        let away_for = |time: u64| ledger.page().slots[0].away_since.store(now() - time, Ordering::Release);
+        ledger.set_away(0, Away::Silent);
         assert_eq!(seen(), (800, vec![41, 42]), "its connection was just lost");
         away_for(GONE_TIME.as_millis() as u64);
         assert_eq!(seen(), (400, vec![42]));
         assert!(!ledger.charge(1, 201), "its session still has it");
         assert_eq!(ledger.totals().taken(), 800);
-        ledger.set_away(0, false);
+        ledger.set_present(0);
         assert_eq!(seen(), (800, vec![41, 42]), "it is back");
+        ledger.set_away(0, Away::Silent);
         away_for(GONE_TIME.as_millis() as u64);
         ledger.clear(0);
         ledger.set_memory(0, 100);
         assert_eq!(seen().0, 500, "the next client of the slot is present");
+    }
+
+    #[test]
+    fn a_client_whose_connection_was_closed_is_gone_sooner_when_another_is_served_all_the_time() {
+        let ledger = Ledger::create(1_000).expect("memfd");
+        (0..2).for_each(|slot| ledger.set_client(slot, 41));
+        let slots = &ledger.page().slots;
+        let time = CLOSED_GONE_TIME.as_millis() as u64;
+        ledger.set_away(0, Away::Closed);
+        assert!(!ledger.is_gone(0), "it was just closed");
+        slots[0].away_since.store(now() - time, Ordering::Release);
+        assert!(!ledger.is_gone(0), "the other has just come: something between was away for both");
+        slots[1].present_since.store(now() - time, Ordering::Release);
+        assert!(ledger.is_gone(0));
+        slots[0].was_closed.store(0, Ordering::Release);
+        assert!(!ledger.is_gone(0), "the network may be at fault");
+        slots[0].was_closed.store(1, Ordering::Release);
+        ledger.set_away(1, Away::Closed);
+        assert!(!ledger.is_gone(0), "nobody is served");
     }
 
     #[test]

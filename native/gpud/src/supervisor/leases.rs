@@ -348,7 +348,10 @@ impl Supervisor {
     /// Ends a worker whose client is gone.
     pub(super) fn end_absent(&self, id: WorkerId) {
         let pool = self.pool();
-        if pool.workers.get(&id).is_some_and(Worker::is_gone) {
+        let is_gone = |worker: &Worker| {
+            pool.leases.get(&worker.seat.lease_id).is_some_and(|lease| lease.ledger.is_gone(worker.seat.slot))
+        };
+        if pool.workers.get(&id).is_some_and(is_gone) {
             log!("gpud: a session whose client is away ends: another of its lease needs the memory");
             kill(&pool, id);
         }

@@ -166,7 +166,8 @@ impl Pool {
         if needed <= free {
             return Ok(());
         }
-        let is_gone = |worker: &Worker| worker.seat.lease_id == claims.id && worker.is_gone();
+        let is_away = |worker: &Worker| lease.is_some_and(|lease| lease.ledger.is_gone(worker.seat.slot));
+        let is_gone = |worker: &Worker| worker.seat.lease_id == claims.id && (worker.is_gone() || is_away(worker));
         let gone = self.workers.iter().filter(|(_, worker)| is_gone(worker));
         let bytes = |worker: &Worker| lease.map_or(0, |lease| lease.ledger.slot(worker.seat.slot).taken());
         let bytes = gone.clone().map(|(_, worker)| bytes(worker)).sum::<u64>();

@@ -149,7 +149,8 @@ impl Worker {
         }
     }
 
-    /// Whether its client counts as gone: the session ends when another process of the lease needs what it holds.
+    /// Whether its client counts as gone, however its connection was lost ([`GONE_TIME`]): the session ends when another
+    /// process of the lease needs the place or the beginning of one.
     pub fn is_gone(&self) -> bool {
         self.away.is_some_and(|since| since.elapsed() >= GONE_TIME)
     }

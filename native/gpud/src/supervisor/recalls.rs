@@ -8,6 +8,7 @@ use crate::orders::Order;
 use crate::passing::Channel;
 use crate::supervisor::Supervisor;
 use crate::supervisor::pool::WorkerId;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,8 +39,29 @@ struct Asked {
     channel: Arc<Channel>,
     ledger: Arc<Ledger>,
     deadline: Instant,
-    /// Siblings whose clients are away, and from when they count as gone.
-    away: Vec<(WorkerId, Instant)>,
+    /// Siblings whose clients are away, with their slots; the largest first, so that few end.
+    away: Vec<(WorkerId, usize)>,
+    /// Slots of those that end for this growth. What they have used counts until their workers have ended.
+    ending: Vec<usize>,
+}
+
+impl Asked {
+    /// Siblings that are to end: of those whose clients are gone, no more than `bytes` need.
+    fn take_gone(&mut self, bytes: u64) -> Vec<WorkerId> {
+        let missing = self.ledger.used().saturating_add(bytes).saturating_sub(self.ledger.limit());
+        let charged = |slot: usize| self.ledger.slot(slot).charged;
+        let mut freed: u64 = self.ending.iter().map(|slot| charged(*slot)).sum();
+        let mut taken = Vec::new();
+        for (id, slot) in self.away.extract_if(.., |(_, slot)| {
+            let is_needed = freed < missing && self.ledger.is_gone(*slot);
+            freed += if is_needed { charged(*slot) } else { 0 };
+            is_needed
+        }) {
+            self.ending.push(slot);
+            taken.push(id);
+        }
+        taken
+    }
 }
 
 impl Recalls {
@@ -97,7 +119,7 @@ impl Supervisor {
             growth.asked = self.ask_siblings(id, growth.bytes);
             return growth.asked.is_some();
         };
-        for (other, _) in asked.away.extract_if(.., |(_, gone)| *gone <= Instant::now()) {
+        for other in asked.take_gone(growth.bytes) {
             self.end_absent(other);
         }
         let fits = asked.ledger.used().saturating_add(growth.bytes) <= asked.ledger.limit();
@@ -118,14 +140,15 @@ impl Supervisor {
         let ledger = Arc::clone(&pool.leases.get(&seat.lease_id)?.ledger);
         // More than is wanted is missing where driver and libraries have passed the limit.
         let missing = bytes.max(ledger.used().saturating_add(bytes).saturating_sub(ledger.limit()));
-        let (mut asked, mut away) = (false, Vec::new());
+        let (mut asked, mut away, mut deadline) = (false, Vec::new(), Instant::now());
         for (other, sibling) in &pool.workers {
             let totals = ledger.slot(sibling.seat.slot);
             if *other == id || sibling.seat.lease_id != seat.lease_id || sibling.parked {
                 continue;
             }
             if let Some(since) = sibling.away {
-                away.push((*other, since + GONE_TIME));
+                away.push((totals.charged, (*other, sibling.seat.slot)));
+                deadline = deadline.max(since + GONE_TIME);
             } else if totals.charged > totals.memory {
                 asked |= sibling.channel.order(&Order::Recall { bytes: missing }, &[]).is_ok();
             }
@@ -134,8 +157,9 @@ impl Supervisor {
             let _ = channel.order(&Order::Freed, &[]);
             return None;
         }
-        let deadline = away.iter().map(|(_, gone)| *gone).fold(Instant::now(), Instant::max) + RECALL_TIME;
-        Some(Asked { channel, ledger, deadline, away })
+        away.sort_by_key(|(charged, _)| Reverse(*charged));
+        let away = away.into_iter().map(|(_, sibling)| sibling).collect();
+        Some(Asked { channel, ledger, deadline: deadline + RECALL_TIME, away, ending: Vec::new() })
     }
 }
 

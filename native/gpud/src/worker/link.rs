@@ -40,8 +40,10 @@ const GOODBYE_TIME: Duration = Duration::from_secs(10);
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It broke; the client may come back.
-    Lost,
+    /// Nothing came any more, as when the network fails; the client may come back.
+    Silent,
+    /// The other end closed it: the client's process has ended, or something between cut it, and the client comes back.
+    Closed,
     /// The client broke the protocol.
     Broken,
     /// The client is done.
@@ -78,7 +80,7 @@ pub fn serve(
             log!("gpud worker: the client broke the protocol: {error}");
             End::Broken
         }
-        Err(_) => End::Lost,
+        Err(_) => End::Closed,
     };
     if end != End::Goodbye {
         // Where a record of TLS was spoiled, the line itself still holds: its client would wait for an answer.
@@ -117,7 +119,7 @@ fn frames(
             }
             while !readable_within(socket, LOOK_EVERY) {
                 if is_silent(socket) {
-                    return Ok(End::Lost);
+                    return Ok(End::Silent);
                 }
             }
             spin.slept(began.elapsed());
@@ -130,7 +132,7 @@ fn frames(
         }
         match reader.next_into(&mut frame.payload)? {
             Some(header) => frame.header = header,
-            None => return Ok(End::Lost),
+            None => return Ok(End::Closed),
         }
         if frame.header.ack != confirmed {
             confirmed = frame.header.ack;

@@ -21,7 +21,7 @@ mod session;
 use crate::arbiter::bell::Bell;
 use crate::control::messages::{EndMode, RunningKernel};
 use crate::images::Image;
-use crate::ledger::Ledger;
+use crate::ledger::{Away, Ledger};
 use crate::orders::{Order, Report};
 use crate::passing::Channel;
 use behind::Behind;
@@ -332,12 +332,13 @@ fn serve(session: &Shared, greeting: &Greeting, first: Line, arriving: &Receiver
         let end = link::serve(&mut line.reading, &line.closer, session, &greeting.outbox, &behind);
         greeting.outbox.disconnect();
         match end {
-            link::End::Lost => lock(session).set_away(true),
+            link::End::Silent => lock(session).set_away(Away::Silent),
+            link::End::Closed => lock(session).set_away(Away::Closed),
             link::End::Broken => return false,
             link::End::Goodbye => return true,
         }
         let Some(arrival) = next_arrival(session, arriving, line.process.as_ref(), return_time) else { return false };
-        lock(session).set_away(false);
+        lock(session).set_present();
         let Ok(next) = Unwelcomed::of(arrival.connection, greeting) else { return false };
         line = next.welcome(session, greeting, arrival.received);
     }

@@ -1,7 +1,7 @@
 //! One client's session: its memory account, its lease, and the operations on its device.
 
 use crate::images::{self, Hash, Image};
-use crate::ledger::Ledger;
+use crate::ledger::{Away, Ledger};
 use crate::orders::{LeasePart, Report};
 use crate::passing::Channel;
 use crate::worker::bulk::Bulk;
@@ -335,10 +335,16 @@ impl Session {
         (total.saturating_sub(self.ledger.taken_by_present()), total)
     }
 
-    /// The client's connection was lost, or the client is back.
-    pub fn set_away(&self, is_away: bool) {
-        self.ledger.set_away(self.lease.slot, is_away);
-        self.report(if is_away { &Report::Lost } else { &Report::Returned });
+    /// The client's connection was lost.
+    pub fn set_away(&self, how: Away) {
+        self.ledger.set_away(self.lease.slot, how);
+        self.report(&Report::Lost);
+    }
+
+    /// The client is back.
+    pub fn set_present(&self) {
+        self.ledger.set_present(self.lease.slot);
+        self.report(&Report::Returned);
     }
 
     /// The processes of the lease's clients, and what counts for each.
