@@ -1,6 +1,6 @@
-/** JupyterLab as a part of the portal: its examples and its appearance. */
+/** JupyterLab as a part of the portal: its examples, its appearance, and the end of the portal's session. */
 import { expect, type Page } from "@playwright/test";
-import { ADMIN, ensureAdmin, launchByApi, signInByApi } from "./fixtures/api.ts";
+import { ADMIN, ensureAdmin, launchByApi, PASSWORD, signInByApi } from "./fixtures/api.ts";
 import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
 import { openLab, signIn } from "./fixtures/portal.ts";
@@ -63,4 +63,33 @@ test("JupyterLab has the portal's appearance, also when it changes and after a r
   await lab.reload();
   await notebook.idle();
   await has("JupyterLab Dark");
+});
+
+test("after a sign-out JupyterLab keeps unsaved text, and reconnects to its kernel when the person signs in", async () => {
+  const lab = notebook.page;
+  await notebook.run("x = 42");
+  const line = notebook.panel.locator(".jp-CodeCell .cm-content").last();
+  await line.click();
+  await lab.keyboard.insertText("# not saved");
+
+  await page.bringToFront();
+  await page.getByRole("button", { name: "First Admin" }).click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await expect(page).toHaveURL(/sign-in/);
+  await lab.bringToFront();
+  const dialog = lab.getByRole("dialog").filter({ hasText: "Session expired" });
+  await expect(dialog).toContainText("Sign in to reconnect.", { timeout: 90_000 });
+
+  const [portal] = await Promise.all([
+    page.context().waitForEvent("page"),
+    dialog.getByRole("button", { name: "Sign in" }).click(),
+  ]);
+  await portal.getByLabel("E-mail").fill(ADMIN);
+  await portal.getByLabel("Password").fill(PASSWORD);
+  await portal.getByRole("button", { name: "Sign in", exact: true }).click();
+  await (await openLab(portal, name)).close();
+  await portal.close();
+  await lab.bringToFront();
+  await expect(line).toHaveText("# not saved");
+  expect(await notebook.run("print(x)", 120_000)).toContain("42");
 });

@@ -295,7 +295,7 @@ export class LocalLauncher implements Launcher {
       signal,
       onLine: (line) => report.log("environment", line),
     });
-    report.done("environment", `${spec.environment} ${built.hash} with Python ${built.pythonVersion}`);
+    report.done("environment", `${spec.environment} with Python ${built.pythonVersion}`);
     return built;
   }
 }
@@ -371,7 +371,7 @@ async function start(input: StartInput): Promise<LocalHandle> {
           command: command.with(1, INIT_INSIDE),
         });
 
-  const variables = workspaceEnvironment(spec, layout, environment, mode === undefined ? "host" : "own");
+  const variables = await workspaceEnvironment(spec, layout, environment, mode === undefined ? "host" : "own");
   const log = await open(paths.log, "w+", 0o600);
   try {
     const group = "folder" in groups ? await makeGroup(groups, { id: spec.id, limits }) : undefined;
