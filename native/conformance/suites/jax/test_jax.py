@@ -67,6 +67,30 @@ def test_a_killed_worker_is_an_error_in_a_training_loop_when_xla_looks_next():
     fresh.fails_when_its_worker_is_killed(TRAINS, within=5.5)
 
 
+def placed(kind):
+    """On the device, in its own memory or in page-locked memory of the host."""
+    return jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind=kind)
+
+
+@pytest.mark.parametrize("length", [5, 1 << 20], ids=["short", "bulk"])
+def test_arrays_move_to_page_locked_memory_of_the_host_and_back(rng, length):
+    x = rng.standard_normal(length)
+    away = jax.device_put(jnp.asarray(x), placed("pinned_host"))
+    assert away.sharding.memory_kind == "pinned_host"
+    np.testing.assert_array_equal(np.asarray(away), x)
+    back = jax.device_put(away, placed("device"))
+    assert back.sharding.memory_kind == "device"
+    np.testing.assert_array_equal(np.asarray(back + 1), x + 1)
+
+
+def test_a_function_leaves_its_result_in_page_locked_memory_and_takes_it_from_there(rng):
+    x = rng.standard_normal(1000)
+    doubled = jax.jit(lambda x: x * 2, out_shardings=placed("pinned_host"))(x)
+    assert doubled.sharding.memory_kind == "pinned_host"
+    squared = jax.jit(lambda x: jax.device_put(x, placed("device")) ** 2, out_shardings=placed("device"))(doubled)
+    np.testing.assert_allclose(np.asarray(squared), (x * 2) ** 2, rtol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])
 def test_elementwise(rng, dtype):
     x, y = (rng.random((50, 30)).astype(dtype) for _ in range(2))
