@@ -120,7 +120,8 @@ const clusterParts: Step = {
   kind: "build",
   // Both install packages of the distribution, one at a time.
   after: ["browser"],
-  cores: 1,
+  // Without a cache it compiles for many minutes, at low priority: suites do not wait for a core meanwhile.
+  cores: 0,
   run: async (print) => {
     await prepareCluster(print);
     return undefined;
