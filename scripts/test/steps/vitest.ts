@@ -5,16 +5,36 @@ import { attempt, run } from "#scripts/lib/processes.ts";
 import { failureOf } from "#scripts/test/result.ts";
 import { FLAKY, LIMIT_VARIABLE, STILL_RUNNING } from "#scripts/test/running-tests.ts";
 import type { Outcome, Print } from "#scripts/test/step.ts";
-import { countsOf, fileOutcomes } from "#scripts/test/vitest-report.ts";
+import { countsOf, type FileOutcome, fileOutcomes, flakyTests } from "#scripts/test/vitest-report.ts";
 
 /** Seconds after which the run is ended. It takes a few minutes. */
 const LIMIT_S = 1500;
 /** Seconds after the limit for Vitest to name the tests that run, and to end. */
 const LAST_WORDS_S = 60;
+/** More files with failures than this are no accident of timing, and are not run once more. */
+const MOST_RERUN = 3;
 
-/** Runs all tests, or those of `files` (parts of file names). */
+/** What one run of Vitest told; `problem` when it did not end well, `hung`: the tests that ran at its limit. */
+type Told = { files: FileOutcome[]; flaky: string[]; hung: string[]; problem: string | undefined };
+
+/**
+ * Runs all tests, or those of `files` (parts of file names). Where few files have a failure, these run once more: a test's
+ * own second try may find what the first one left behind.
+ */
 export async function runVitest(root: string, out: string, print: Print, files: readonly string[]): Promise<Outcome> {
-  const report = path.join(out, "vitest.json");
+  const first = await runOnce(root, path.join(out, "vitest.json"), print, files);
+  const broken = first.files.filter(({ ok }) => !ok).map(({ file }) => file);
+  if (broken.length === 0 || broken.length > MOST_RERUN || first.hung.length > 0) return outcomeOf(first);
+  print(`Once more, alone: ${broken.join(", ")}`);
+  const again = await runOnce(root, path.join(out, "vitest-again.json"), print, broken);
+  return outcomeOf({
+    ...again,
+    files: [...first.files.filter(({ ok }) => ok), ...again.files],
+    flaky: [...first.flaky, ...flakyTests(first.files, again.files)],
+  });
+}
+
+async function runOnce(root: string, report: string, print: Print, files: readonly string[]): Promise<Told> {
   // None from before, which would be taken for this run's.
   await rm(report, { force: true });
   const flaky: string[] = [];
@@ -33,14 +53,17 @@ export async function runVitest(root: string, out: string, print: Print, files: 
       },
     }),
   );
-  const outcomes = fileOutcomes(report);
-  const { passed, failed } = countsOf(outcomes);
+  return { files: fileOutcomes(report), flaky, hung, problem };
+}
+
+function outcomeOf({ files, flaky, hung, problem }: Told): Outcome {
+  const { passed, failed } = countsOf(files);
   // A run that fails without a failed test failed outside of all files, and one that hangs may name no test.
   const least = problem === undefined ? 0 : Math.max(1, hung.length);
-  const failures = outcomes.flatMap((one) => one.failures);
+  const failures = files.flatMap((one) => one.failures);
   if (failures.length < least) failures.push(failureOf("outside of all tests", problem));
   return {
-    ...{ passed, failed: Math.max(failed, least), flaky, failures, files: outcomes },
+    ...{ passed, failed: Math.max(failed, least), flaky, failures, files },
     ...(hung.length > 0 ? { note: `hung: ${hung.join(", ")}` } : {}),
   };
 }
