@@ -136,6 +136,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         match flag.as_str() {
             "join" if !joining && !devices => joining = true,
             "devices" if !joining && !devices => devices = true,
+            "join" | "devices" => return Err(format!("{flag}: a second command; gpud takes one")),
             "--help" | "-h" => return Ok(Invocation::Help),
             "--version" | "-V" => return Ok(Invocation::Version),
             "--broker" => broker = Some(value()?),
@@ -286,6 +287,7 @@ mod tests {
             matches!(parsed("--soft-devices 2 devices"), Ok(Invocation::Devices { config }) if config.soft_devices == 2)
         );
         assert!(parsed("join http://b:1 http://c:1 --token x").expect_err("two").contains("http://c:1: not known"));
+        assert!(parsed("join --token x devices").expect_err("two commands").contains("devices: a second command"));
     }
 
     #[test]

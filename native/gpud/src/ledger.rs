@@ -20,7 +20,8 @@ pub const SLOTS: usize = 128;
 /// its session ends when another process needs that memory. Clients try again four times a second.
 pub const GONE_TIME: Duration = Duration::from_secs(3);
 /// The same where the other end closed the connection while another client of the lease stayed connected: the clients of a
-/// lease are on one host, so one that lived would be back.
+/// lease are on one host, so one that lived would be back. A host whose first packet is lost tries again after a second, too
+/// late if another client needs the memory just then.
 pub const CLOSED_GONE_TIME: Duration = Duration::from_millis(750);
 
 /// How a client that is away lost its connection.
@@ -36,6 +37,14 @@ pub enum Away {
 pub const HOST_BYTES: u64 = 512 << 20;
 /// A lease may take its device memory divided by this in addition.
 const HOST_SHARE: u64 = 4;
+
+/// When a client was last heard of: [`Ledger::presence`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Presence {
+    away_since: u64,
+    was_closed: u64,
+    present_since: u64,
+}
 
 /// What one worker has used.
 #[repr(C)]
@@ -362,7 +371,27 @@ impl Ledger {
         if let Some(slot) = self.page().slots.get(slot) {
             slot.client.store(pid.into(), Ordering::Release);
         }
-        self.set_present(slot);
+    }
+
+    /// Whether and since when the slot's client is connected or away, for the account that takes its place.
+    pub fn presence(&self, slot: usize) -> Presence {
+        let read = |field: fn(&Slot) -> &AtomicU64| {
+            self.page().slots.get(slot).map_or(0, |slot| field(slot).load(Ordering::Acquire))
+        };
+        Presence {
+            away_since: read(|slot| &slot.away_since),
+            was_closed: read(|slot| &slot.was_closed),
+            present_since: read(|slot| &slot.present_since),
+        }
+    }
+
+    /// Takes over what another account says of the client.
+    pub fn set_presence(&self, slot: usize, presence: Presence) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.present_since.store(presence.present_since, Ordering::Release);
+            slot.was_closed.store(presence.was_closed, Ordering::Release);
+            slot.away_since.store(presence.away_since, Ordering::Release);
+        }
     }
 
     /// States that the slot's client is connected.
@@ -380,6 +409,11 @@ impl Ledger {
             slot.was_closed.store((how == Away::Closed).into(), Ordering::Release);
             slot.away_since.store(now(), Ordering::Release);
         }
+    }
+
+    /// Whether the slot's client is away.
+    pub fn is_away(&self, slot: usize) -> bool {
+        self.page().slots.get(slot).is_some_and(|slot| slot.away_since.load(Ordering::Acquire) != 0)
     }
 
     /// Whether the slot's client is away for so long that it has probably ended ([`GONE_TIME`], [`CLOSED_GONE_TIME`]).
@@ -504,6 +538,11 @@ impl Slot {
 }
 
 impl Totals {
+    /// Bytes that count against the limit: allocations, idle credit, and what driver and libraries take.
+    pub fn used(&self) -> u64 {
+        self.charged.saturating_add(self.beyond)
+    }
+
     /// Bytes of the device that are taken: idle credit is not, as it is asked back when it is wanted.
     pub fn taken(&self) -> u64 {
         self.memory.saturating_add(self.beyond)
@@ -529,6 +568,14 @@ impl Drop for Ledger {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this size, and nothing borrows from it any more.
         unsafe { libc::munmap(self.page.as_ptr().cast(), size_of::<Page>()) };
+    }
+}
+
+#[cfg(test)]
+impl Ledger {
+    /// Has the slot's client be away for as long as makes it gone.
+    pub fn expire(&self, slot: usize) {
+        self.page().slots[slot].away_since.store(now() - GONE_TIME.as_millis() as u64, Ordering::Release);
     }
 }
 
@@ -622,7 +669,7 @@ mod tests {
     #[test]
     fn a_client_whose_connection_was_closed_is_gone_sooner_when_another_is_served_all_the_time() {
         let ledger = Ledger::create(1_000).expect("memfd");
-        (0..2).for_each(|slot| ledger.set_client(slot, 41));
+        (0..2).for_each(|slot| ledger.set_present(slot));
         let slots = &ledger.page().slots;
         let time = CLOSED_GONE_TIME.as_millis() as u64;
         ledger.set_away(0, Away::Closed);
@@ -636,6 +683,17 @@ mod tests {
         slots[0].was_closed.store(1, Ordering::Release);
         ledger.set_away(1, Away::Closed);
         assert!(!ledger.is_gone(0), "nobody is served");
+    }
+
+    #[test]
+    fn another_account_takes_over_that_a_client_is_away() {
+        let [old, new] = [0, 1].map(|_| Ledger::create(1_000).expect("memfd"));
+        old.set_away(0, Away::Silent);
+        old.page().slots[0].away_since.store(now() - GONE_TIME.as_millis() as u64, Ordering::Release);
+        new.set_presence(5, old.presence(0));
+        assert!(new.is_gone(5));
+        new.set_present(5);
+        assert!(!new.is_gone(5));
     }
 
     #[test]

@@ -345,16 +345,18 @@ impl Supervisor {
         self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
     }
 
-    /// Ends a worker whose client is gone.
-    pub(super) fn end_absent(&self, id: WorkerId) {
+    /// Ends a worker whose client is gone; answers whether it was.
+    pub(super) fn end_absent(&self, id: WorkerId) -> bool {
         let pool = self.pool();
         let is_gone = |worker: &Worker| {
             pool.leases.get(&worker.seat.lease_id).is_some_and(|lease| lease.ledger.is_gone(worker.seat.slot))
         };
-        if pool.workers.get(&id).is_some_and(is_gone) {
+        let ends = pool.workers.get(&id).is_some_and(is_gone);
+        if ends {
             log!("gpud: a session whose client is away ends: another of its lease needs the memory");
             kill(&pool, id);
         }
+        ends
     }
 }
 

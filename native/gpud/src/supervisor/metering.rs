@@ -10,12 +10,13 @@
 
 use super::Supervisor;
 use super::leases::kill;
-use super::pool::{Pool, Seat, Worker};
+use super::pool::{Pool, Seat, Worker, WorkerId};
 use crate::control::messages::SmActivity;
 use crate::token::LeaseClaims;
 use serde::{Deserialize, Serialize};
 use sluice_backend::cuda::{Meter, Reading, Source, Weights};
 use sluice_backend::log;
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -168,11 +169,19 @@ impl Pool {
         }
         let is_away = |worker: &Worker| lease.is_some_and(|lease| lease.ledger.is_gone(worker.seat.slot));
         let is_gone = |worker: &Worker| worker.seat.lease_id == claims.id && (worker.is_gone() || is_away(worker));
-        let gone = self.workers.iter().filter(|(_, worker)| is_gone(worker));
         let bytes = |worker: &Worker| lease.map_or(0, |lease| lease.ledger.slot(worker.seat.slot).taken());
-        let bytes = gone.clone().map(|(_, worker)| bytes(worker)).sum::<u64>();
-        if needed <= limit.saturating_sub(used.saturating_sub(bytes)) {
-            gone.for_each(|(id, _)| kill(self, *id));
+        let mut gone: Vec<_> = self.workers.iter().filter(|(_, worker)| is_gone(worker)).collect();
+        gone.sort_by_key(|(_, worker)| Reverse(bytes(worker)));
+        let mut left = used;
+        let suffices = |left: u64| needed <= limit.saturating_sub(left);
+        let ending = gone.iter().take_while(|(_, worker)| {
+            let is_needed = !suffices(left);
+            left = left.saturating_sub(if is_needed { bytes(worker) } else { 0 });
+            is_needed
+        });
+        let ending: Vec<WorkerId> = ending.map(|(id, _)| **id).collect();
+        if suffices(left) {
+            ending.into_iter().for_each(|id| kill(self, id));
             return Ok(());
         }
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);

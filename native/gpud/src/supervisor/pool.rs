@@ -149,8 +149,8 @@ impl Worker {
         }
     }
 
-    /// Whether its client counts as gone, however its connection was lost ([`GONE_TIME`]): the session ends when another
-    /// process of the lease needs the place or the beginning of one.
+    /// Whether its client counts as gone, however its connection was lost ([`GONE_TIME`]): the session ends when a new process
+    /// of the lease needs its place or its memory.
     pub fn is_gone(&self) -> bool {
         self.away.is_some_and(|since| since.elapsed() >= GONE_TIME)
     }

@@ -46,21 +46,25 @@ struct Asked {
 }
 
 impl Asked {
-    /// Siblings that are to end: of those whose clients are gone, no more than `bytes` need.
-    fn take_gone(&mut self, bytes: u64) -> Vec<WorkerId> {
+    /// The next sibling to end: none when what has been ended suffices for `bytes`, or no other client is gone.
+    ///
+    /// The smallest that suffices alone; else the largest, once every client that is away counts as gone.
+    fn next_gone(&mut self, bytes: u64) -> Option<(WorkerId, usize)> {
+        // Read before the sum that holds it: a worker that ends meanwhile must not count as missing.
+        let freed: u64 = self.ending.iter().map(|slot| self.ledger.slot(*slot).used()).sum();
         let missing = self.ledger.used().saturating_add(bytes).saturating_sub(self.ledger.limit());
-        let charged = |slot: usize| self.ledger.slot(slot).charged;
-        let mut freed: u64 = self.ending.iter().map(|slot| charged(*slot)).sum();
-        let mut taken = Vec::new();
-        for (id, slot) in self.away.extract_if(.., |(_, slot)| {
-            let is_needed = freed < missing && self.ledger.is_gone(*slot);
-            freed += if is_needed { charged(*slot) } else { 0 };
-            is_needed
-        }) {
-            self.ending.push(slot);
-            taken.push(id);
+        if freed >= missing {
+            return None;
         }
-        taken
+        let is_gone = |(_, slot): &(WorkerId, usize)| self.ledger.is_gone(*slot);
+        let suffices = |(_, slot): &(WorkerId, usize)| self.ledger.slot(*slot).used() >= missing - freed;
+        let mut place = self.away.iter().rposition(|sibling| is_gone(sibling) && suffices(sibling));
+        if place.is_none()
+            && self.away.iter().all(|(_, slot)| self.ledger.is_gone(*slot) || !self.ledger.is_away(*slot))
+        {
+            place = self.away.iter().position(is_gone);
+        }
+        Some(self.away.remove(place?))
     }
 }
 
@@ -119,8 +123,10 @@ impl Supervisor {
             growth.asked = self.ask_siblings(id, growth.bytes);
             return growth.asked.is_some();
         };
-        for other in asked.take_gone(growth.bytes) {
-            self.end_absent(other);
+        while let Some((other, slot)) = asked.next_gone(growth.bytes) {
+            if self.end_absent(other) {
+                asked.ending.push(slot);
+            }
         }
         let fits = asked.ledger.used().saturating_add(growth.bytes) <= asked.ledger.limit();
         if !fits && Instant::now() < asked.deadline {
@@ -147,7 +153,7 @@ impl Supervisor {
                 continue;
             }
             if let Some(since) = sibling.away {
-                away.push((totals.charged, (*other, sibling.seat.slot)));
+                away.push((totals.used(), (*other, sibling.seat.slot)));
                 deadline = deadline.max(since + GONE_TIME);
             } else if totals.charged > totals.memory {
                 asked |= sibling.channel.order(&Order::Recall { bytes: missing }, &[]).is_ok();
@@ -157,7 +163,7 @@ impl Supervisor {
             let _ = channel.order(&Order::Freed, &[]);
             return None;
         }
-        away.sort_by_key(|(charged, _)| Reverse(*charged));
+        away.sort_by_key(|(used, _)| Reverse(*used));
         let away = away.into_iter().map(|(_, sibling)| sibling).collect();
         Some(Asked { channel, ledger, deadline: deadline + RECALL_TIME, away, ending: Vec::new() })
     }
@@ -166,6 +172,7 @@ impl Supervisor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Away;
 
     #[test]
     fn a_session_has_one_entry_however_often_it_asks() {
@@ -179,5 +186,61 @@ mod tests {
         recalls.add(WorkerId(1), 11);
         recalls.put_back(waiting);
         assert_eq!(recalls.take().values().map(|growth| growth.bytes).collect::<Vec<_>>(), [11, 1]);
+    }
+
+    /// A growth in a lease of 1,000 bytes, with siblings in slots from 1 on that are away and have used so much.
+    fn asked(used: &[(u64, u64)]) -> Asked {
+        let ledger = Arc::new(Ledger::create(1_000).expect("memfd"));
+        for (slot, (charged, beyond)) in (1..).zip(used) {
+            assert!(ledger.charge(slot, *charged));
+            ledger.set_beyond(slot, *beyond);
+            ledger.set_away(slot, Away::Silent);
+            ledger.expire(slot);
+        }
+        let away = (1..=used.len()).map(|slot| (WorkerId(slot as u64), slot)).collect();
+        let (channel, _far) = Channel::pair().expect("a pair");
+        Asked { channel: Arc::new(channel), ledger, deadline: Instant::now(), away, ending: Vec::new() }
+    }
+
+    /// The slots that end for a growth.
+    fn ended(asked: &mut Asked, bytes: u64) -> Vec<usize> {
+        while let Some((_, slot)) = asked.next_gone(bytes) {
+            asked.ending.push(slot);
+        }
+        asked.ending.clone()
+    }
+
+    #[test]
+    fn no_more_sessions_end_than_a_growth_needs() {
+        assert_eq!(ended(&mut asked(&[(600, 0), (300, 0)]), 100), [0; 0], "it fits");
+        assert_eq!(ended(&mut asked(&[(600, 0), (300, 0)]), 500), [1]);
+        assert_eq!(ended(&mut asked(&[(600, 0), (300, 0)]), 200), [2], "the smallest that suffices");
+        assert_eq!(ended(&mut asked(&[(600, 0), (300, 0)]), 800), [1, 2]);
+        assert_eq!(ended(&mut asked(&[(20, 400), (20, 400)]), 500).len(), 1, "what libraries take counts");
+    }
+
+    #[test]
+    fn a_small_session_waits_for_a_large_one_that_is_not_gone_yet() {
+        let mut asked = asked(&[(600, 0), (300, 0)]);
+        asked.ledger.set_away(1, Away::Silent);
+        assert_eq!(ended(&mut asked, 500), [0; 0]);
+        asked.ledger.expire(1);
+        assert_eq!(ended(&mut asked, 500), [1]);
+    }
+
+    #[test]
+    fn a_client_that_is_back_keeps_its_session() {
+        let mut asked = asked(&[(600, 0), (300, 0)]);
+        asked.ledger.set_present(1);
+        assert_eq!(ended(&mut asked, 300), [2]);
+        assert_eq!(ended(&mut asked, 900), [2], "although more is missing");
+    }
+
+    #[test]
+    fn what_has_ended_counts_as_free_before_and_after_its_worker_is_gone() {
+        let mut asked = asked(&[(600, 0), (300, 0)]);
+        assert_eq!(ended(&mut asked, 500), [1]);
+        asked.ledger.clear(1);
+        assert_eq!(ended(&mut asked, 500), [1]);
     }
 }

@@ -80,6 +80,7 @@ pub fn serve(
             log!("gpud worker: the client broke the protocol: {error}");
             End::Broken
         }
+        Err(error) if is_silence(error.kind()) => End::Silent,
         Err(_) => End::Closed,
     };
     if end != End::Goodbye {
@@ -87,6 +88,13 @@ pub fn serve(
         closer.close();
     }
     end
+}
+
+/// Whether a failed read says that nothing comes from the other end any more, and not that it closed the line: the kernel's
+/// keepalive answers so when the network is out.
+fn is_silence(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable, TimedOut};
+    matches!(kind, TimedOut | HostUnreachable | NetworkUnreachable | NetworkDown)
 }
 
 fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
@@ -209,4 +217,17 @@ fn execute(
         session_now = lock(session);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_silence;
+    use std::io;
+
+    #[test]
+    fn what_the_kernel_reports_of_a_dead_network_is_silence_and_a_reset_is_not() {
+        let is_silent = |code| is_silence(io::Error::from_raw_os_error(code).kind());
+        assert!([libc::ETIMEDOUT, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ENETDOWN].into_iter().all(is_silent));
+        assert!(![libc::ECONNRESET, libc::EPIPE, libc::ECONNABORTED].into_iter().any(is_silent));
+    }
 }

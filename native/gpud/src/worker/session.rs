@@ -129,6 +129,7 @@ impl Session {
         gate: Arc<Gate>,
     ) -> Session {
         ledger.set_client(lease.slot, client);
+        ledger.set_present(lease.slot);
         let memory = Arc::clone(&outbox.memory);
         memory.sit(Arc::clone(&ledger), lease.slot);
         Session {
@@ -757,6 +758,8 @@ impl Session {
             return reply.send(Err(failure(error)));
         }
         self.ledger.set_parked(self.lease.slot, 0);
+        // The client may be away, and learns of the new lease when it is back.
+        ledger.set_presence(lease.slot, self.ledger.presence(self.lease.slot));
         self.ledger = Arc::new(ledger);
         self.lease = lease;
         self.gpu_time.sit(Arc::clone(&self.ledger), self.lease.slot);
