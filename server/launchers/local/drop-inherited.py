@@ -8,6 +8,7 @@ library; started with `-I -S`.
 """
 
 import ctypes
+import errno
 import os
 import platform
 import signal
@@ -23,6 +24,12 @@ for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
     signal.signal(ignored, signal.SIG_DFL)
 # Not the limit of open files: a descriptor stays open when the limit falls below its number.
 os.closerange(STANDARD_ERROR + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+if platform.machine() not in KEYCTL:
+    sys.exit(f"Workspaces run on x86-64 and aarch64, not on {platform.machine()}.")
+libc = ctypes.CDLL(None, use_errno=True)
 # A new keyring without a name. A kernel that has no keys, or a container that refuses them, shares none.
-ctypes.CDLL(None).syscall(KEYCTL[platform.machine()], JOIN_SESSION_KEYRING, None)
+if libc.syscall(KEYCTL[platform.machine()], JOIN_SESSION_KEYRING, None) < 0:
+    number = ctypes.get_errno()
+    if number not in (errno.ENOSYS, errno.EPERM):
+        sys.exit(f"The kernel makes no new keyring: {os.strerror(number)}. See /proc/key-users and kernel.keys.maxkeys.")
 os.execvp(sys.argv[1], sys.argv[1:])

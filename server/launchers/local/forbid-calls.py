@@ -3,8 +3,7 @@
 usage: forbid-calls.py COMMAND...
 
 Kernel keys and several families of sockets (among them AF_VSOCK, which reaches a virtual machine's host) know no
-namespace. io_uring makes sockets without the call socket(2). Calls of a second architecture have numbers of their own, so
-they are refused as a whole. Runs with CAP_SYS_ADMIN in its user namespace. Only the standard library; started with
+namespace. Calls of a second architecture have numbers of their own, so they are refused as a whole. Runs with CAP_SYS_ADMIN in its user namespace. Only the standard library; started with
 `-I -S`.
 """
 
@@ -18,10 +17,17 @@ import sys
 
 # linux/audit.h, and asm/unistd.h of each architecture.
 ARCHITECTURES = {
-    "x86_64": (0xC000003E, {"socket": 41, "add_key": 248, "request_key": 249, "keyctl": 250}),
-    "aarch64": (0xC00000B7, {"socket": 198, "add_key": 217, "request_key": 218, "keyctl": 219}),
+    "x86_64": (
+        0xC000003E,
+        {"socket": 41, "socketpair": 53, "add_key": 248, "request_key": 249, "keyctl": 250},
+    ),
+    "aarch64": (
+        0xC00000B7,
+        {"socket": 198, "socketpair": 199, "add_key": 217, "request_key": 218, "keyctl": 219},
+    ),
 }
-IO_URING = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427}
+# Numbers of all architectures. Memory of memfd_secret appears in no sum, and io_uring makes sockets.
+COMMON = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "memfd_secret": 447}
 # Calls of x32, which share an architecture with those of x86-64, begin here.
 X32 = 0x4000_0000
 # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
@@ -38,12 +44,13 @@ PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 def program(machine):
     """Instructions of the filter: each a code, two distances to jump (when true, when false) and a number."""
     architecture, numbers = ARCHITECTURES[machine]
-    refused = [number for name, number in (numbers | IO_URING).items() if name != "socket"]
+    sockets = (numbers["socket"], numbers["socketpair"])
+    refused = [number for number in (numbers | COMMON).values() if number not in sockets]
     code = [(LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, architecture), (ANSWER, 0, 0, REFUSE | errno.ENOSYS)]
     code += [(LOAD, 0, 0, NUMBER), (AT_LEAST, 0, 1, X32), (ANSWER, 0, 0, REFUSE | errno.ENOSYS)]
     for number in refused:
         code += [(EQUAL, 0, 1, number), (ANSWER, 0, 0, REFUSE | errno.ENOSYS)]
-    code += [(EQUAL, 1, 0, numbers["socket"]), (ANSWER, 0, 0, ALLOW), (LOAD, 0, 0, FIRST_ARGUMENT)]
+    code += [(EQUAL, 2, 0, sockets[0]), (EQUAL, 1, 0, sockets[1]), (ANSWER, 0, 0, ALLOW), (LOAD, 0, 0, FIRST_ARGUMENT)]
     for family in FAMILIES:
         code += [(EQUAL, 0, 1, family), (ANSWER, 0, 0, ALLOW)]
     return [*code, (ANSWER, 0, 0, REFUSE | errno.EAFNOSUPPORT)]
@@ -56,13 +63,13 @@ class Program(ctypes.Structure):
 
 
 def forbid():
-    """Put the filter on this process and all that it starts; raise OSError where the kernel refuses."""
+    """Put the filter on this process and all that it starts; end with a sentence where the kernel refuses."""
     code = program(platform.machine())
     wanted = Program(len(code), b"".join(struct.pack("=HBBI", *instruction) for instruction in code))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(wanted), 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"the kernel takes no filter of system calls: {os.strerror(number)}")
+        reason = os.strerror(ctypes.get_errno())
+        sys.exit(f"The kernel accepts no system-call filter (CONFIG_SECCOMP_FILTER): {reason}.")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ const NEAR = 0.8;
 const EXACT_EVERY_MS = 5_000;
 /** Growth of the machine's shared memory after which the descriptors of all workspaces are read. */
 const UNSEEN_BYTES = 32 * 1024 ** 2;
+/** Interval at which they are read without such growth: what one program frees hides what another takes. */
+const DESCRIPTORS_EVERY_MS = 10_000;
 
 /** A running workspace as the watch needs it. */
 export type Watched = {
@@ -48,9 +50,10 @@ export class LimitWatch {
   readonly #spare = new Map<string, Spare>();
   readonly #ended = new Map<string, number[]>();
   readonly #stopped = new AbortController();
-  readonly #memoryFiles = new Map<string, OpenMemoryFiles>();
-  /** The machine's shared memory when descriptors were last read, or less. */
+  readonly #memoryFiles = new Map<string, OpenMemoryFiles & { at: number }>();
+  /** The machine's shared memory when descriptors were last read, or less; and the time. */
   #sharedBytes = 0;
+  #descriptorsReadAt = Number.NEGATIVE_INFINITY;
   #isNear = false;
   readonly #done: Promise<void>;
 
@@ -80,39 +83,45 @@ export class LimitWatch {
     this.#forgetOthers(watched);
     if (watched.length === 0) return;
     const table = readProcessTable();
-    const isDue = this.#hasUnseenMemory();
+    const isDescriptorReadDue = this.#isDescriptorReadDue();
     for (const one of watched) {
       const tree = treeOf(table, one.first);
       if (tree.length === 0) continue;
-      await this.#check(one, tree, isDue).catch((error: unknown) =>
+      await this.#check(one, tree, isDescriptorReadDue).catch((error: unknown) =>
         this.#log.warn({ err: error, workspaceId: one.id }, "limits of a workspace could not be checked"),
       );
     }
   }
 
-  /** Whether so much shared memory is new that an unnamed file may hold it. */
-  #hasUnseenMemory(): boolean {
-    const bytes = sharedMemoryBytes();
-    const isDue = bytes - this.#sharedBytes > UNSEEN_BYTES;
+  /** Whether so much shared memory is new that an unnamed file may hold it, or the interval is over. */
+  #isDescriptorReadDue(): boolean {
+    const [bytes, now] = [sharedMemoryBytes(), performance.now()];
+    const isDue = bytes - this.#sharedBytes > UNSEEN_BYTES || now - this.#descriptorsReadAt >= DESCRIPTORS_EVERY_MS;
     if (isDue || bytes < this.#sharedBytes) this.#sharedBytes = bytes;
+    if (isDue) this.#descriptorsReadAt = now;
     return isDue;
   }
 
-  /** The files in memory without a name that a workspace holds. One that holds none is asked only when it is due. */
+  /** The files in memory without a name that a workspace holds, from a recent read of its descriptors. */
   async #memoryFilesOf({ id }: Watched, tree: Process[], isDue: boolean): Promise<OpenMemoryFiles> {
-    const known = this.#memoryFiles.get(id) ?? NO_MEMORY_FILES;
-    if (!isDue && known.bytes === 0) return known;
+    const known = this.#memoryFiles.get(id);
+    // What is known may have been freed.
+    const isOld = known !== undefined && known.bytes > 0 && performance.now() - known.at >= EXACT_EVERY_MS;
+    return isDue || isOld ? await this.#readMemoryFiles(id, tree) : (known ?? NO_MEMORY_FILES);
+  }
+
+  async #readMemoryFiles(id: string, tree: Process[]): Promise<OpenMemoryFiles> {
     const found = await openMemoryFiles(tree);
-    this.#memoryFiles.set(id, found);
+    this.#memoryFiles.set(id, { ...found, at: performance.now() });
     return found;
   }
 
-  async #check(one: Watched, tree: Process[], isDue: boolean): Promise<void> {
+  async #check(one: Watched, tree: Process[], isDescriptorReadDue: boolean): Promise<void> {
     const { limits } = one;
     const tasks = tree.reduce((sum, each) => sum + each.threads, 0);
-    const unnamed = await this.#memoryFilesOf(one, tree, isDue);
-    const fileBytes = bytesInMemoryFiles(one.first.pid, one.memoryFileSystems) + unnamed.bytes;
-    const cheapBytes = fileBytes + tree.reduce((sum, each) => sum + chargedBytes(each.pid), 0);
+    const known = await this.#memoryFilesOf(one, tree, isDescriptorReadDue);
+    const namedBytes = bytesInMemoryFiles(one.first.pid, one.memoryFileSystems);
+    const cheapBytes = namedBytes + known.bytes + tree.reduce((sum, each) => sum + chargedBytes(each.pid), 0);
     if (cheapBytes > NEAR * limits.memoryBytes || tasks > NEAR * limits.tasks) this.#isNear = true;
     const now = performance.now();
     const endedProcesses = this.#endedSince(one.id, now - ENDED_PROCESSES_WINDOW_MS);
@@ -122,15 +131,18 @@ export class LimitWatch {
       return await this.#carryOut(one, tree, cheap);
     const spare = this.#spare.get(one.id);
     if (spare && now - spare.at < EXACT_EVERY_MS && cheapBytes - spare.cheapBytes < spare.leftBytes) return;
+    // What a program held that has ended since is free.
+    const unnamed = known.bytes > 0 ? await this.#readMemoryFiles(one.id, tree) : known;
     const exact = await exactOf(tree);
-    const memoryBytes = totalMemory(exact, fileBytes);
+    const memoryBytes = totalMemory(exact, namedBytes + unnamed.bytes);
     this.#spare.set(one.id, { at: now, cheapBytes, leftBytes: enforcedFrom(limits.memoryBytes) - memoryBytes });
     const essential = essentialOf(tree, one.isolated);
     const programs = exact
       .filter(({ pid }) => !essential.has(pid))
       .map(({ pid, anonymousBytes, sharedBytes }) => ({
         pid,
-        memoryBytes: anonymousBytes + Math.max(sharedBytes, unnamed.byPid.get(pid) ?? 0),
+        // A mapped file counts twice here, where the sum only ranks programs.
+        memoryBytes: anonymousBytes + sharedBytes + (unnamed.byPid.get(pid) ?? 0),
       }));
     await this.#carryOut(one, tree, decide({ ...measured, memoryBytes, programs }));
   }

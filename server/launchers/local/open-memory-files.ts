@@ -6,8 +6,9 @@ import { readFileSync } from "node:fs";
 import { readdir, readlink, stat } from "node:fs/promises";
 import { kibOf, type Process } from "./process-table.ts";
 
-/** Descriptors that one look follows: a workspace may open hundreds of thousands. */
-const MOST_DESCRIPTORS = 16_384;
+/** Descriptors that one read follows, of a workspace and of one process: a workspace may open hundreds of thousands. */
+const MOST_DESCRIPTORS = 4_096;
+const MOST_OF_A_PROCESS = 1_024;
 
 export type OpenMemoryFiles = {
   bytes: number;
@@ -22,16 +23,19 @@ export function sharedMemoryBytes(): number {
   return kibOf(readFileSync("/proc/meminfo", "utf8"), ["Shmem"]) * 1024;
 }
 
-/** Reads the descriptors of these processes. Each file counts once. */
+/**
+ * Reads the descriptors of these processes. Each file counts once. Of too many, each read takes others, so that none hides
+ * behind them for long.
+ */
 export async function openMemoryFiles(processes: readonly Pick<Process, "pid">[]): Promise<OpenMemoryFiles> {
   const files = new Map<string, number>();
   const byPid = new Map<number, number>();
   let left = MOST_DESCRIPTORS;
-  for (const { pid } of processes) {
+  for (const { pid } of fromAnywhere(processes)) {
     const own = new Map<string, number>();
-    for (const descriptor of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
+    const descriptors = fromAnywhere(await readdir(`/proc/${pid}/fd`).catch(() => []));
+    for (const descriptor of descriptors.slice(0, Math.min(left, MOST_OF_A_PROCESS))) {
       left -= 1;
-      if (left < 0) break;
       const file = await memoryFile(`/proc/${pid}/fd/${descriptor}`);
       if (file !== undefined) own.set(file.inode, file.bytes);
     }
@@ -51,6 +55,12 @@ async function memoryFile(descriptor: string): Promise<{ inode: string; bytes: n
   } catch {
     return undefined;
   }
+}
+
+/** The same list from a random place on. */
+function fromAnywhere<T>(list: readonly T[]): T[] {
+  const start = Math.floor(Math.random() * list.length);
+  return [...list.slice(start), ...list.slice(0, start)];
 }
 
 const sumOf = (files: ReadonlyMap<string, number>) => [...files.values()].reduce((sum, bytes) => sum + bytes, 0);

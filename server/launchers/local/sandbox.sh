@@ -62,6 +62,10 @@ for name in null zero full random urandom tty; do
 done
 # JAX takes the CPU, without a word, where no device file of NVIDIA's exists; it only looks whether there is one.
 : >"$root/dev/nvidiactl"
+# Names of the keys of all processes with the same user id, without root those of other workspaces.
+for name in keys key-users; do
+  [ ! -e "$root/proc/$name" ] || mount --bind /dev/null "$root/proc/$name"
+done
 mkdir "$root/dev/pts" "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts "$root/dev/pts"
 memory_files "$shm" "$root/dev/shm"

@@ -109,7 +109,7 @@ export function sandboxCommand(input: SandboxCommand): string[] {
     "unshare",
     ...user,
     ...["--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--"],
-    // As root of the new user namespace, or of the host: no other process may set a filter for programs that gain rights.
+    // The kernel lets only a process with CAP_SYS_ADMIN install a filter without no-new-privs.
     ...[python, "-I", "-S", FORBID_CALLS],
     ...["sh", SCRIPT, root, mode.asRoot ? String(uid) : "same", mode.userNamespace ? "yes" : "no", python],
     limits !== undefined && countsTasks(mode) ? String(limits.tasks) : "any",
