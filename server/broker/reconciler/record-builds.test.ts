@@ -1,4 +1,4 @@
-/** What the reconciler copies of builds into the catalogue, beside a build that cannot be read. */
+/** What the reconciler copies of builds into the catalog, beside a build that cannot be read. */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -21,7 +21,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A version in the catalogue, with the state of its build on disk. */
+/** A version in the catalog, with the state of its build on disk. */
 async function version(name: string, state: object): Promise<string> {
   const [imageId, id] = [newId("img"), newId("imv")];
   await database.db.insert(images).values({ id: imageId, name, title: name, description: "For tests." });
@@ -34,13 +34,14 @@ async function version(name: string, state: object): Promise<string> {
   return id;
 }
 
-it("records what it can where one build cannot be read, and takes the lines of an installer as they are", async () => {
-  // Its folder has no `lib`.
+it("records the other builds where one cannot be read, reads that one once, and drops NUL from messages", async () => {
+  // Its folder is empty.
   await version("broken", { state: "ready", hash: "0".repeat(16) });
   await mkdir(path.join(folder, "environments", `broken-${"0".repeat(16)}`));
   const failed = await version("failed", { state: "failed", message: "uv says \0 no" });
   const lines: string[] = [];
-  await recordBuilds(database.db, folder, pino({ level: "warn" }, { write: (line: string) => lines.push(line) }));
+  const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
+  for (let round = 0; round < 3; round++) await recordBuilds(database.db, folder, log);
   expect(lines).toHaveLength(1);
   const [row] = await database.db.select().from(imageVersions).where(eq(imageVersions.id, failed));
   expect(row).toMatchObject({ buildState: "failed", buildMessage: "uv says  no" });

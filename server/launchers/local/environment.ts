@@ -250,7 +250,8 @@ async function findOrBuild(name: string, options: BuildOptions): Promise<BuiltEn
   return await readBuilt(target);
 }
 
-async function readBuilt(target: string): Promise<BuiltEnvironment> {
+/** What a finished build says of itself. */
+export async function readBuilt(target: string): Promise<BuiltEnvironment> {
   const built = builtSchema.parse(JSON.parse(await readFile(path.join(target, "sluice-environment.json"), "utf8")));
   return {
     path: target,

@@ -41,7 +41,9 @@ describe("packages of a hostile proposal", () => {
     for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
   });
 
-  it("are read up to 1 MiB of metadata each, without links, pipes and endless names", { timeout: 20_000 }, async () => {
+  it("are read up to 128 KiB of metadata each, without links, pipes and endless names", {
+    timeout: 20_000,
+  }, async () => {
     const site = await mkdtemp(path.join(tmpdir(), "sluice-site-"));
     folders.push(site);
     const at = async (name: string) => {
@@ -65,11 +67,11 @@ describe("packages of a hostile proposal", () => {
   it("are read in bounded number", { timeout: 30_000 }, async () => {
     const site = await mkdtemp(path.join(tmpdir(), "sluice-site-"));
     folders.push(site);
-    for (let n = 0; n < 5_050; n++) {
+    for (let n = 0; n < 2_050; n++) {
       const info = path.join(site, `p${n}-1.dist-info`);
       mkdirSync(info);
       writeFileSync(path.join(info, "METADATA"), `Name: p${n}\nVersion: 1\n`);
     }
-    expect(await packagesIn(site)).toHaveLength(5_000);
+    expect(await packagesIn(site)).toHaveLength(2_000);
   });
 });
