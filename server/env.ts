@@ -141,6 +141,7 @@ const settings = z.object({
   SLUICE_PASSWORD_LINK_FOR: z.email().optional(),
   /** How many calls of the API one personal access token may make in a minute, at each portal process. */
   SLUICE_TOKEN_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).default(600),
+  /** Requests for a GPU, and extensions of leases, that one workspace may send in a minute, at each broker process. */
   SLUICE_LEASE_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).default(120),
   SLUICE_OIDC_ISSUER: z.url().optional(),
   SLUICE_OIDC_CLIENT_ID: z.string().min(1).optional(),

@@ -76,7 +76,7 @@ it("queues live events from the call on, and ends them with the signal", async (
   expect(seen).toHaveLength(1);
 });
 
-it("tells a reader who stays away that anything may have changed, and keeps few events for it", async () => {
+it("replaces more than 1,000 waiting events by one that says that anything may have changed", async () => {
   await live().ready();
   const leaving = new AbortController();
   let heard = 0;

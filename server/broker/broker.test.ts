@@ -453,7 +453,9 @@ describe("every address", () => {
     expect(answers.map(({ status }) => status === 429)).toEqual([false, false, false, true, true]);
     const last = answers.at(-1);
     expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(await last?.text()).toContain("may ask for a GPU 3 times a minute");
+    expect(await last?.text()).toContain("sent 3 requests for GPUs within a minute");
+    const extension = { method: "POST", headers: { authorization: `Bearer ${looping.credential}` }, body: "{}" };
+    expect((await fetch(`${url()}/v1/leases/lea-none/extend`, extension)).status).toBe(429);
     expect((await post(other)).status).not.toBe(429);
   });
 

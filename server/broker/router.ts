@@ -97,7 +97,7 @@ async function answer(
     status = httpStatus(known.code);
     const level = known.code === "internal" && !(left.signal.aborted && isAbort(error)) ? "error" : "debug";
     options.log[level]({ err: error, traceId, path: found?.route.path }, "request failed");
-    send(response, status, traceId, errorBody(known), againOf(known));
+    send(response, status, traceId, errorBody(known), retryAfterHeader(known));
   }
   if (left.signal.aborted) status = CLIENT_LEFT;
   const seconds = (performance.now() - started) / 1000;
@@ -105,7 +105,7 @@ async function answer(
 }
 
 /** When to ask again, where that helps. */
-function againOf(error: SluiceError): Record<string, string> {
+function retryAfterHeader(error: SluiceError): Record<string, string> {
   if (error.code === "unavailable") return { "retry-after": "2" };
   return error.code === "too-many" ? { "retry-after": String(retryAfterSeconds(error)) } : {};
 }

@@ -42,14 +42,14 @@ export type RouteOptions = {
 
 const leaseRequests = new RateLimit();
 
-/** Counts a request for a GPU, which leaves rows that nobody deletes; throws `too-many` for a program in a loop. */
+/** Counts what leaves rows that are never deleted; throws `too-many` for a program in a loop. */
 function limitLeaseRequests(principal: Principal): void {
   if (principal.kind !== "workspace") return;
   const limit = env().SLUICE_LEASE_REQUESTS_PER_MINUTE;
   const seconds = leaseRequests.take(principal.workspaceId, limit);
   if (seconds === undefined) return;
-  const words = `A workspace may ask for a GPU ${limit} times a minute, and this one has. Try again in ${seconds} s, or ask once and wait in the queue.`;
-  throw new SluiceError("too-many", words, { retryAfterSeconds: seconds });
+  const message = `This workspace sent ${limit} requests for GPUs within a minute, which is the limit. Try again in ${seconds} s.`;
+  throw new SluiceError("too-many", message, { retryAfterSeconds: seconds });
 }
 
 /** For workspaces and GPU servers. */
@@ -85,8 +85,10 @@ export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions
       method: "POST",
       path: "/v1/leases/:id/extend",
       auth: "workspace",
-      handle: async (ctx, call) =>
-        await extend(ctx, { leaseId: param(call, "id"), ...parse(extendLeaseInput, call.body) }),
+      handle: async (ctx, call) => {
+        limitLeaseRequests(ctx.principal);
+        return await extend(ctx, { leaseId: param(call, "id"), ...parse(extendLeaseInput, call.body) });
+      },
     },
     {
       method: "GET",

@@ -19,7 +19,7 @@ export function eventStream(
   const encoder = new TextEncoder();
   let heartbeat: NodeJS.Timeout | undefined;
   let ended = false;
-  let first: Promise<IteratorResult<StreamEvent>> | undefined;
+  let firstEvent: Promise<IteratorResult<StreamEvent>> | undefined;
   const end = () => {
     if (ended) return;
     ended = true;
@@ -44,15 +44,15 @@ export function eventStream(
       if (signal.aborted) return abort();
       signal.addEventListener("abort", abort);
       // The source subscribes before the reader learns that the stream is open. The headers leave with the first bytes.
-      first = iterator.next();
+      firstEvent = iterator.next();
       // Its failure is told when the reader asks.
-      first.catch(() => undefined);
+      firstEvent.catch(() => undefined);
       send(": open\n\n");
     },
     async pull(controller) {
       try {
-        const next = await (first ?? iterator.next());
-        first = undefined;
+        const next = await (firstEvent ?? iterator.next());
+        firstEvent = undefined;
         if (ended) return;
         if (next.done !== true) return controller.enqueue(encoder.encode(format(next.value)));
         end();

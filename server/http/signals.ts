@@ -6,7 +6,7 @@ import { subscribe } from "#server/live.ts";
 /** What is heard of a topic, whether somebody told of it or the portal has found it. */
 export type Signal = LiveEvent | { topic: FoundTopic; id: string | null };
 
-/** Events that wait for a reader. Beyond, it is told once for each topic that anything may have changed. */
+/** Events that wait for a reader. Above this number, one event for each topic replaces them, with `id: null`. */
 const MOST_WAITING = 1_000;
 
 type Options = {
@@ -43,12 +43,13 @@ export function liveEvents(
   const hear = (heard: Signal) => {
     const event = options.as === undefined ? heard : options.as(heard);
     if (event === undefined) return;
-    if (waiting.size >= MOST_WAITING && event.id !== null) {
+    const key = `${event.topic} ${event.id}`;
+    if (waiting.size >= MOST_WAITING && event.id !== null && !waiting.has(key)) {
       waiting.clear();
       for (const topic of topics) hear({ topic, id: null });
       return;
     }
-    waiting.set(`${event.topic} ${event.id}`, event);
+    waiting.set(key, event);
     wake();
   };
   if (signal.aborted) isEnded = true;

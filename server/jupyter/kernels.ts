@@ -24,8 +24,8 @@ export async function listKernels(server: JupyterServer): Promise<RunningKernel[
   const settings = onlookerSettings(server, TIMEOUT_MS);
   const [kernels, sessions] = await Promise.all([KernelAPI.listRunning(settings), SessionAPI.listRunning(settings)]);
   const paths = new Map(sessions.map((session) => [session.kernel?.id, session.path]));
-  const each = new Map(kernelModels.parse(kernels.slice(0, MOST_KERNELS)).map((kernel) => [kernel.id, kernel]));
-  return [...each.values()].map((kernel) => ({
+  const byId = new Map(kernelModels.parse(kernels.slice(0, MOST_KERNELS)).map((kernel) => [kernel.id, kernel]));
+  return [...byId.values()].map((kernel) => ({
     ...kernel,
     path: paths.get(kernel.id)?.slice(0, LONGEST_PATH) ?? null,
   }));

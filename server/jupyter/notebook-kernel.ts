@@ -52,7 +52,7 @@ export async function* runInKernel(
       const output = outputOf(message);
       if (output === undefined || size > MOST_OUTPUT) return;
       size += OUTPUT_COUNTS;
-      size += "png" in output ? output.png.length : "text" in output ? output.text.length : 0;
+      size += charactersOf(output);
       // Not what exceeds the limit: one message may be larger than all output that is shown.
       if (size <= MOST_OUTPUT) queue.push(output);
       else fail("There is more output than is shown here; the code runs on.");
@@ -94,9 +94,23 @@ function outputOf({ header, content }: KernelMessage.IIOPubMessage): KernelOutpu
   }
 }
 
-/** Without the colours of a terminal. */
+/** All that a message may make long. */
+function charactersOf(output: KernelOutput): number {
+  switch (output.kind) {
+    case "text":
+      return output.text.length + (output.block?.length ?? 0);
+    case "picture":
+      return output.png.length;
+    case "error":
+      return output.text.length;
+    case "done":
+      return 0;
+  }
+}
+
+/** Without the colors of a terminal. */
 function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what such a colour begins with
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: such a color begins with one
   return text.replaceAll(/\u001b\[[0-9;]*m/g, "");
 }
 
