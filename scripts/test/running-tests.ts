@@ -3,12 +3,15 @@
  * no worker that hangs. At the end it names the tests that passed only at their second try.
  */
 import path from "node:path";
+import type { SerializedError } from "vitest";
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 
 /** Seconds that the whole run may take; without the variable there is no limit. */
 export const LIMIT_VARIABLE = "SLUICE_TEST_LIMIT_S";
 /** Begins the line for each test that was running when the limit was reached. */
 export const STILL_RUNNING = "Still running at the limit: ";
+/** Begins the line for each error that no test caught: in a worker, a timer or a promise that nothing waited for. */
+export const UNHANDLED = "Error outside of all tests: ";
 /** Begins the line for each test that passed only at its second try. */
 export const FLAKY = "Passed at the second try: ";
 
@@ -39,8 +42,9 @@ export default class RunningTests implements Reporter {
     this.#running.delete(test.id);
     if (test.diagnostic()?.flaky === true) this.#flaky.push(nameOf(test.module, test.fullName));
   }
-  onTestRunEnd(): void {
+  onTestRunEnd(_: readonly TestModule[], errors: readonly SerializedError[]): void {
     clearTimeout(this.#timer);
+    for (const { message } of errors) console.log(`${UNHANDLED}${message.split("\n", 1)[0]}`);
     for (const name of this.#flaky) console.log(`${FLAKY}${name}`);
   }
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import { attempt, run } from "#scripts/lib/processes.ts";
-import { CLUSTER_RESULT_FILE, failureOf } from "#scripts/test/result.ts";
+import { CLUSTER_RESULT_FILE, failureOf, withProblem } from "#scripts/test/result.ts";
 import type { Outcome, Print } from "#scripts/test/step.ts";
 
 /** Seconds. Each test has a limit of its own; this one is for what brings the cluster up. */
@@ -35,7 +35,6 @@ export async function runCluster(print: Print, files: readonly string[]): Promis
     return { passed: 0, failed: 1, note, failures: [failureOf("no result", problem)] };
   }
   const { hung, skipped, ...told } = resultSchema.parse(JSON.parse(await readFile(CLUSTER_RESULT_FILE, "utf8")));
-  const failed = problem !== undefined && told.failed === 0 ? 1 : told.failed;
   if (skipped !== undefined) return { ...told, note: `skipped: ${skipped}` };
-  return { ...told, failed, ...(hung.length > 0 ? { note: `hung: ${hung.join(", ")}` } : {}) };
+  return withProblem({ ...told, ...(hung.length > 0 ? { note: `hung: ${hung.join(", ")}` } : {}) }, problem);
 }
