@@ -61,12 +61,15 @@ const SUITES = {
     // Three installations and their browsers.
     cores: 2,
     run: async ({ root, out }, scope, print) =>
-      await runJourneys(root, out, print, scope === "all" ? [] : ["--project", "journeys", "1-journey"]),
+      await runJourneys(root, out, print, scope === "all" ? [] : JOURNEYS_SMOKE),
   },
 } satisfies Record<string, Suite>;
 
 export type SuiteName = keyof typeof SUITES;
 export const SUITE_NAMES = Object.keys(SUITES) as SuiteName[];
+
+/** Arguments of Playwright for the smoke. Its option takes several projects where their names follow as words. */
+export const JOURNEYS_SMOKE = ["--project=journeys", "1-journey"];
 
 /** Programs of the Rust tests. The smoke is some with tests of about a second; the other crates are used by the suites that start their programs. */
 export const RUST: Record<Exclude<Scope, "all">, string[]> = {

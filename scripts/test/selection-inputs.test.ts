@@ -1,8 +1,10 @@
 /** A changed file selects each suite whose tests name it. */
+import { execFile } from "node:child_process";
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
+import { promisify } from "node:util";
 import { expect, it } from "vitest";
-import { type SuiteName, VITEST } from "#scripts/test/plan.ts";
+import { JOURNEYS_SMOKE, type SuiteName, VITEST } from "#scripts/test/plan.ts";
 import { selectSuites } from "#scripts/test/selection.ts";
 
 const TESTS: Partial<Record<SuiteName, string[]>> = {
@@ -34,3 +36,9 @@ it.each(Object.entries(VITEST))("each name of the %s is of a test", (_, words) =
   const files = globSync("{app,components,server,scripts}/**/*.test.{ts,tsx}");
   expect(words.filter((word) => !files.some((file) => file.includes(word)))).toEqual([]);
 });
+
+it("the smoke of Playwright names a journey", async () => {
+  const args = ["node_modules/@playwright/test/cli.js", "test", "--list", ...JOURNEYS_SMOKE];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  expect(stdout).toContain("[journeys] › 1-journey.e2e.ts");
+}, 60_000);
