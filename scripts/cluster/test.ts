@@ -4,9 +4,8 @@ import path from "node:path";
 import type { Images } from "#scripts/cluster/images.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { run } from "#scripts/lib/processes.ts";
-import { failureOf } from "#scripts/test/result.ts";
 import { LIMIT_VARIABLE, STILL_RUNNING } from "#scripts/test/running-tests.ts";
-import { countsOf, type FileOutcome, fileOutcomes } from "#scripts/test/vitest-report.ts";
+import { type FileOutcome, fileOutcomes, runOutcome } from "#scripts/test/vitest-report.ts";
 
 /** What the tests are told about the cluster, as environment variables. */
 export const CLUSTER_VARIABLES = {
@@ -89,10 +88,5 @@ export async function runClusterTests(
   const outcomes = fileOutcomes(file);
   if (outcomes.length === 0 && hung.length === 0)
     throw problem ?? new Error("The cluster tests left no report. Look at the lines above for the reason.");
-  const { passed, failed } = countsOf(outcomes);
-  // A run that fails without a failed test failed outside of all files, and one that hangs may name no test.
-  const least = problem === undefined ? 0 : Math.max(1, hung.length);
-  const failures = outcomes.flatMap((one) => one.failures);
-  if (failures.length < least) failures.push(failureOf("outside of all tests", problem?.message));
-  return { passed, failed: Math.max(failed, least), files: outcomes, hung, failures };
+  return { ...runOutcome(outcomes, { hung, problem: problem?.message }), files: outcomes, hung };
 }

@@ -1,4 +1,4 @@
-/** What access tokens of each scope may change. The authorization matrix takes each action's scope from the code. */
+/** Changes that access tokens of each scope may make. The authorization matrix takes each action's scope from the code. */
 import { expect, it } from "vitest";
 import { readRoutes } from "#scripts/generate/routes.ts";
 import { scopeOf } from "#server/auth/token-scopes.ts";

@@ -1,4 +1,5 @@
 /** Where test runs leave their results, and how a run is summed up. */
+import { stripVTControlCharacters } from "node:util";
 import { type Outcome, type StepResult, sum } from "#scripts/test/step.ts";
 
 /** Counts, files, flaky tests of the last `npm run test:cluster`. */
@@ -33,14 +34,10 @@ export function closingTable(results: readonly StepResult[]): string {
 /** Failures that the closing table shows, and lines of each. */
 const MOST_FAILURES = 20;
 const MOST_LINES = 12;
-/** What an assertion that compares in color puts into its message. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: terminals' colors begin with this character.
-const COLORS = /\u001b\[[\d;]*m/g;
 
 /** A failure for the closing table: what failed, and the first lines of why. */
 export function failureOf(what: string, why = ""): string {
-  const lines = why
-    .replaceAll(COLORS, "")
+  const lines = stripVTControlCharacters(why)
     .split("\n")
     .filter((line) => line.trim() !== "");
   return [what, ...lines.slice(0, MOST_LINES)].join("\n");

@@ -8,7 +8,7 @@ export type FileTime = { file: string; seconds: number };
 export type Outcome = Counts & {
   /** Tests that failed and passed when they were run once more. They count as passed, and the closing table names them. */
   flaky?: readonly string[];
-  /** What failed, each with the first lines of why: the closing table ends with them, so that the end of a log explains it. */
+  /** Names of failed tests, each with the first lines of its message. The closing table ends with them. */
   failures?: readonly string[];
   /** One line for the closing table, such as why a suite could not run. */
   note?: string;

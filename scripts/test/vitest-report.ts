@@ -61,6 +61,29 @@ export function countsOf(outcomes: readonly FileOutcome[]): { passed: number; fa
   };
 }
 
+/** `problem`: why the run did not end well; `hung`: the tests that ran at its limit; `unhandled`: errors that no test caught. */
+type End = { problem: string | undefined; hung: readonly string[]; unhandled?: readonly string[] };
+
+/**
+ * Counts and failures of a run. A run that fails without a failed test failed outside of all files, and one that hangs may
+ * name no test.
+ */
+export function runOutcome(
+  files: readonly FileOutcome[],
+  { problem, hung, unhandled = [] }: End,
+): { passed: number; failed: number; failures: string[] } {
+  const counts = countsOf(files);
+  const { passed } = counts;
+  const failed = counts.failed + unhandled.length;
+  const least = problem === undefined ? 0 : Math.max(1, hung.length);
+  const failures = [
+    ...files.flatMap((one) => one.failures),
+    ...unhandled.map((error) => failureOf("outside of all tests", error)),
+  ];
+  if (failures.length < least) failures.push(failureOf("outside of all tests", problem));
+  return { passed, failed: Math.max(failed, least), failures };
+}
+
 /** `file: test` of everything that failed in `first` and nothing of whose file failed in `again`. */
 export function flakyTests(first: readonly FileOutcome[], again: readonly FileOutcome[]): string[] {
   const passed = new Set(again.flatMap(({ file, ok }) => (ok ? [file] : [])));

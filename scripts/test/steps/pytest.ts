@@ -81,7 +81,7 @@ export function junitOutcome(xml: string): Outcome & { files: FileTime[] } {
 
 const fileOf = (module: string) => module.split(".").find((part) => part.startsWith("test_")) ?? module;
 
-/** What an attribute of XML writes in place of these characters. */
+/** Escaped characters in an attribute of XML. */
 const ENTITY = /&(?:#(\d+)|lt|gt|amp|quot|apos);/g;
 const entity = (written: string, code?: string) =>
   code === undefined

@@ -157,7 +157,7 @@ async function runProgram(program: TestProgram, args: string[], env: NodeJS.Proc
   return { ...told, problem: `ended after ${LIMIT_S} s; not finished: ${running.join(", ")}` };
 }
 
-/** What a failed test printed, from the end of its program's output. */
+/** Output of a failed test, from the end of its program's output. */
 function outputOf(test: string, lines: readonly string[]): string {
   const start = lines.lastIndexOf(`---- ${test} stdout ----`);
   const rest = start === -1 ? [] : lines.slice(start + 1);

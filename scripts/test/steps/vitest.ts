@@ -2,10 +2,9 @@
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { attempt, run } from "#scripts/lib/processes.ts";
-import { failureOf } from "#scripts/test/result.ts";
 import { FLAKY, LIMIT_VARIABLE, STILL_RUNNING, UNHANDLED } from "#scripts/test/running-tests.ts";
 import type { Outcome, Print } from "#scripts/test/step.ts";
-import { countsOf, type FileOutcome, fileOutcomes, flakyTests } from "#scripts/test/vitest-report.ts";
+import { type FileOutcome, fileOutcomes, flakyTests, runOutcome } from "#scripts/test/vitest-report.ts";
 
 /** Seconds after which the run is ended. It takes a few minutes. */
 const LIMIT_S = 1500;
@@ -70,18 +69,9 @@ async function runOnce(root: string, report: string, print: Print, files: readon
 }
 
 function outcomeOf({ files, flaky, hung, unhandled, problem }: Run): Outcome {
-  const counts = countsOf(files);
-  const passed = counts.passed;
-  const failed = counts.failed + unhandled.length;
-  // A run that fails without a failed test failed outside of all files, and one that hangs may name no test.
-  const least = problem === undefined ? 0 : Math.max(1, hung.length);
-  const failures = [
-    ...files.flatMap((one) => one.failures),
-    ...unhandled.map((error) => failureOf("outside of all tests", error)),
-  ];
-  if (failures.length < least) failures.push(failureOf("outside of all tests", problem));
   return {
-    ...{ passed, failed: Math.max(failed, least), flaky, failures, files },
+    ...runOutcome(files, { hung, problem, unhandled }),
+    ...{ flaky, files },
     ...(hung.length > 0 ? { note: `hung: ${hung.join(", ")}` } : {}),
   };
 }

@@ -1,4 +1,4 @@
-/** What the reconciler copies of builds into the catalog, beside a build that cannot be read. */
+/** Builds that the reconciler copies into the catalog, beside one that cannot be read. */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";

@@ -250,7 +250,7 @@ async function findOrBuild(name: string, options: BuildOptions): Promise<BuiltEn
   return await readBuilt(target);
 }
 
-/** What a finished build says of itself. */
+/** Description of a finished build, from the file in its folder. */
 export async function readBuilt(target: string): Promise<BuiltEnvironment> {
   const built = builtSchema.parse(JSON.parse(await readFile(path.join(target, "sluice-environment.json"), "utf8")));
   return {
