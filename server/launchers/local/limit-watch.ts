@@ -50,7 +50,7 @@ export class LimitWatch {
   readonly #spare = new Map<string, Spare>();
   readonly #ended = new Map<string, number[]>();
   readonly #stopped = new AbortController();
-  readonly #memoryFiles = new Map<string, OpenMemoryFiles & { at: number }>();
+  readonly #memoryFiles = new Map<string, OpenMemoryFiles>();
   /** The machine's shared memory when descriptors were last read, or less; and the time. */
   #sharedBytes = 0;
   #descriptorsReadAt = Number.NEGATIVE_INFINITY;
@@ -102,24 +102,19 @@ export class LimitWatch {
     return isDue;
   }
 
-  /** The files in memory without a name that a workspace holds, from a recent read of its descriptors. */
-  async #memoryFilesOf({ id }: Watched, tree: Process[], isDue: boolean): Promise<OpenMemoryFiles> {
-    const known = this.#memoryFiles.get(id);
-    // What is known may have been freed.
-    const isOld = known !== undefined && known.bytes > 0 && performance.now() - known.at >= EXACT_EVERY_MS;
-    return isDue || isOld ? await this.#readMemoryFiles(id, tree) : (known ?? NO_MEMORY_FILES);
-  }
-
+  /** Reads a workspace's descriptors for files in memory without a name, and remembers the sum for the looks between. */
   async #readMemoryFiles(id: string, tree: Process[]): Promise<OpenMemoryFiles> {
     const found = await openMemoryFiles(tree);
-    this.#memoryFiles.set(id, { ...found, at: performance.now() });
+    this.#memoryFiles.set(id, found);
     return found;
   }
 
   async #check(one: Watched, tree: Process[], isDescriptorReadDue: boolean): Promise<void> {
     const { limits } = one;
     const tasks = tree.reduce((sum, each) => sum + each.threads, 0);
-    const known = await this.#memoryFilesOf(one, tree, isDescriptorReadDue);
+    const known = isDescriptorReadDue
+      ? await this.#readMemoryFiles(one.id, tree)
+      : (this.#memoryFiles.get(one.id) ?? NO_MEMORY_FILES);
     const namedBytes = bytesInMemoryFiles(one.first.pid, one.memoryFileSystems);
     const cheapBytes = namedBytes + known.bytes + tree.reduce((sum, each) => sum + chargedBytes(each.pid), 0);
     if (cheapBytes > NEAR * limits.memoryBytes || tasks > NEAR * limits.tasks) this.#isNear = true;
